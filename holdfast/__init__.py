@@ -1,0 +1,3 @@
+"""holdfast: the back end for apps that must work offline."""
+
+__version__ = "0.1.0"
