@@ -1,0 +1,50 @@
+"""Moves the write-ahead log into the database file, beside the writer and never in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+
+import apsw
+
+from holdfast.log import get_logger
+from holdfast.store.sqlite.connection import is_sync_failure, open_writer
+
+log = get_logger("store")
+
+
+class Checkpointer:
+    def __init__(self, path: Path, vfs: str | None, on_fatal: Callable[[str], None]) -> None:
+        self._connection = open_writer(path, vfs)
+        self._on_fatal = on_fatal
+        self._wake = Event()
+        self._stopping = False
+        self._thread = Thread(target=self._serve, name="holdfast-checkpointer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def stop(self, timeout: float) -> None:
+        self._stopping = True
+        self._wake.set()
+        self._thread.join(timeout)
+
+    def _serve(self) -> None:
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._stopping:
+                break
+            try:
+                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            except apsw.BusyError:
+                continue  # the writer is cutting the log at this moment
+            except apsw.Error as error:
+                log.error("checkpoint_failed", error=str(error))
+                if is_sync_failure(error):
+                    self._on_fatal("the disk could not confirm a write; the server starts over")
+        self._connection.close()
