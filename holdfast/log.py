@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import TextIO
 
 import structlog
@@ -30,6 +32,14 @@ SECRET_KEYS = frozenset(
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
+request_context: ContextVar[Mapping[str, object] | None] = ContextVar("request_context", default=None)
+"""What every line says that is logged while a request is handled: its id, and the user's once known."""
+
+
+def _with_request(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    context = request_context.get()
+    return {**context, **event} if context else event
+
 
 def _without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     for key in SECRET_KEYS & event.keys():
@@ -47,7 +57,7 @@ def configure(settings: Log, stream: TextIO | None = None) -> None:
     )
     structlog.configure(
         processors=[
-            structlog.contextvars.merge_contextvars,
+            _with_request,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _without_secrets,

@@ -1,0 +1,104 @@
+"""Compressed bodies, both ways: gzip, and zstd for whoever offers it. Used for pulls and pushes."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Literal, Protocol
+
+import zstandard
+
+from holdfast.errors import Malformed, TooLarge, WrongType
+
+Encoding = Literal["zstd", "gzip"]
+
+WORTH_IT = 1_024  # bytes; below this the header costs more than is won
+PIECE = 64 * 1_024
+
+
+def chosen(accept_encoding: str) -> Encoding | None:
+    """The best encoding that the client accepts (`q=0` refuses one)."""
+    offered: dict[str, float] = {}
+    for part in accept_encoding.lower().split(","):
+        name, _, quality = part.partition(";")
+        try:
+            offered[name.strip()] = float(quality.strip().removeprefix("q=") or 1)
+        except ValueError:
+            continue
+    encodings: tuple[Encoding, ...] = ("zstd", "gzip")
+    best = max(encodings, key=lambda name: offered.get(name, offered.get("*", 0.0)))
+    return best if offered.get(best, offered.get("*", 0.0)) > 0 else None
+
+
+def compressed(body: bytes, encoding: Encoding) -> bytes:
+    if encoding == "zstd":
+        return zstandard.ZstdCompressor(level=3).compress(body)
+    packer = zlib.compressobj(level=5, wbits=31)
+    return packer.compress(body) + packer.flush()
+
+
+class Inflater(Protocol):
+    def feed(self, data: bytes) -> bytes:
+        """What `data` unpacks to; raises `TooLarge` before a bomb has grown."""
+
+    def finish(self) -> None:
+        """Raises `Malformed` if the stream was cut."""
+
+
+def inflater(encoding: str, limit: int) -> Inflater:
+    match encoding.strip().lower():
+        case "gzip" | "x-gzip":
+            return _Gunzip(limit)
+        case "zstd":
+            return _Unzstd(limit)
+        case _:
+            raise WrongType(f"Content-Encoding {encoding!r} is not known here: use gzip, zstd or none.")
+
+
+class _Gunzip:
+    def __init__(self, limit: int) -> None:
+        self._stream = zlib.decompressobj(wbits=31)
+        self._left = limit
+
+    def feed(self, data: bytes) -> bytes:
+        pieces = []
+        while data and not self._stream.eof:
+            try:
+                piece = self._stream.decompress(data, PIECE)
+            except zlib.error as error:
+                raise Malformed(f"The body is not gzip: {error}") from None
+            self._left -= len(piece)
+            if self._left < 0:
+                raise TooLarge
+            pieces.append(piece)
+            data = self._stream.unconsumed_tail
+        return b"".join(pieces)
+
+    def finish(self) -> None:
+        if not self._stream.eof:
+            raise Malformed("The compressed body was cut.")
+
+
+class _Unzstd:
+    def __init__(self, limit: int) -> None:
+        self._stream = zstandard.ZstdDecompressor(max_window_size=8 * 1024 * 1024).decompressobj()
+        self._left = limit
+
+    def feed(self, data: bytes) -> bytes:
+        pieces = []
+        # small steps in, so that a bomb is seen while it is still small
+        for start in range(0, len(data), 256):
+            if self._stream.eof:
+                break
+            try:
+                piece = self._stream.decompress(data[start : start + 256])
+            except zstandard.ZstdError as error:
+                raise Malformed(f"The body is not zstd: {error}") from None
+            self._left -= len(piece)
+            if self._left < 0:
+                raise TooLarge
+            pieces.append(piece)
+        return b"".join(pieces)
+
+    def finish(self) -> None:
+        if not self._stream.eof:
+            raise Malformed("The compressed body was cut.")

@@ -1,0 +1,186 @@
+"""Around every request: its id, who is calling, the rate limit, the clock on its body, what is counted.
+
+Runs for each request, so it counts its microseconds: plain ASGI, no layers. What it finds it leaves in the scope
+(`request_id`, `caller`, `client_address`); `caller.py` reads it from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Mapping
+from itertools import count
+from typing import cast
+
+import msgspec
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
+
+from holdfast.clock import Clock
+from holdfast.errors import HoldfastError, Malformed, TooManyRequests
+from holdfast.http.caller import Authenticate, Caller
+from holdfast.http.compression import inflater
+from holdfast.http.envelope import refusal
+from holdfast.http.rate import RateLimit
+from holdfast.log import request_context
+from holdfast.metrics import Metrics, Series
+from holdfast.settings import Http, Limits
+
+_OWN_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}\Z")
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_UNLIMITED = frozenset({"/healthz", "/readyz", "/metrics"})
+
+
+class Door:
+    def __init__(
+        self,
+        app: ASGIApp,
+        authenticate: Authenticate,
+        clock: Clock,
+        metrics: Metrics,
+        http: Http,
+        limits: Limits,
+    ) -> None:
+        self._app = app
+        self._authenticate = authenticate
+        self._known = authenticate.known
+        self._body_timeout = http.body_timeout
+        self._trust_proxy = http.trust_proxy
+        self._largest_body = max(limits.json_body, limits.push_body, limits.image, limits.pdf)
+        self._by_user = RateLimit(limits.requests, clock)
+        self._by_library_user = RateLimit(limits.library_requests, clock)
+        self._by_address = RateLimit(limits.anonymous_requests, clock)
+        self._prefix = secrets.token_hex(4)
+        self._numbers = count(1)
+        self._requests = metrics.histogram(
+            "holdfast_http_request_seconds", "Time of an HTTP request", "route", "method", "status"
+        )
+        self._series: Mapping[tuple[object, str, int], Series] = {}
+        self._open = 0
+        metrics.gauge("holdfast_http_open_requests", "HTTP requests under way", lambda: self._open)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        started = time.perf_counter()
+        name, token, address, encoding = self._read_headers(scope)
+        found = cast("dict[str, object]", scope)
+        found["request_id"] = name
+        found["client_address"] = address
+        context = request_context.set({"request_id": name})
+        header = (b"x-request-id", name.encode())
+        status = 0
+
+        async def reply(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                cast("list[tuple[bytes, bytes]]", message["headers"]).append(header)
+            await send(message)
+
+        if scope["method"] in _WITH_BODY:
+            receive = self._timed(receive)
+            if encoding is not None:
+                receive = self._inflated(receive, encoding)
+        self._open += 1
+        caller: Caller | HoldfastError | None = None
+        try:
+            if token is not None:
+                caller = self._known(token) or await self._verified(token)
+                found["caller"] = caller
+            refused = self._limit(scope["path"], caller, address)
+            if refused is None:
+                await self._app(scope, receive, reply)
+            else:
+                await _refuse(refused, scope["path"], name, reply)
+        finally:
+            self._open -= 1
+            request_context.reset(context)
+            self._observe(found.get("path_template"), scope["method"], status, time.perf_counter() - started)
+
+    def _read_headers(self, scope: HTTPScope) -> tuple[str, bytes | None, str, str | None]:
+        name = token = encoding = forwarded = None
+        for key, value in scope["headers"]:
+            if key == b"authorization":
+                if value[:7].lower() == b"bearer ":
+                    token = value[7:].strip()
+            elif key == b"content-encoding":
+                if value != b"identity":
+                    encoding = value.decode("latin-1")
+            elif key == b"x-request-id":
+                if _OWN_ID.match(value):
+                    name = value.decode("ascii")
+            elif key == b"x-forwarded-for":
+                forwarded = value
+        client = scope.get("client")
+        address = client[0] if client else ""
+        if self._trust_proxy and forwarded is not None:
+            address = forwarded.rpartition(b",")[2].strip().decode("latin-1")
+        return name or f"{self._prefix}-{next(self._numbers):x}", token, address, encoding
+
+    async def _verified(self, token: bytes) -> Caller | HoldfastError:
+        """The caller, or the error to raise when a handler asks for him."""
+        try:
+            return await self._authenticate.verify(token)
+        except HoldfastError as error:
+            return error
+
+    def _limit(self, path: str, caller: Caller | HoldfastError | None, address: str) -> HoldfastError | None:
+        try:
+            if not isinstance(caller, Caller):
+                if path not in _UNLIMITED:
+                    self._by_address.spend(address)
+            elif path.startswith("/library/"):
+                self._by_library_user.spend(caller.user_id)
+            else:
+                self._by_user.spend(caller.user_id)
+        except TooManyRequests as error:
+            return error
+        return None
+
+    def _timed(self, receive: Receive) -> Receive:
+        limit = self._body_timeout
+
+        async def receive_in_time() -> HTTPReceiveMessage:
+            try:
+                async with asyncio.timeout(limit):
+                    return cast("HTTPReceiveMessage", await receive())
+            except TimeoutError:
+                raise Malformed(f"The body did not arrive: nothing came for {limit:g} seconds.") from None
+
+        return cast("Receive", receive_in_time)
+
+    def _inflated(self, receive: Receive, encoding: str) -> Receive:
+        unpack = None
+
+        async def receive_unpacked() -> HTTPReceiveMessage:
+            nonlocal unpack
+            if unpack is None:
+                unpack = inflater(encoding, self._largest_body)
+            message = cast("HTTPReceiveMessage", await receive())
+            if message["type"] == "http.request":
+                message["body"] = unpack.feed(message["body"])
+                if not message["more_body"]:
+                    unpack.finish()
+            return message
+
+        return cast("Receive", receive_unpacked)
+
+    def _observe(self, route: object, method: str, status: int, seconds: float) -> None:
+        series = self._series.get((route, method, status))
+        if series is None:
+            series = self._requests.series(str(route or "none"), method, str(status))
+            cast("dict[tuple[object, str, int], Series]", self._series)[route, method, status] = series
+        series.observe(seconds)
+
+
+async def _refuse(error: HoldfastError, path: str, name: str, send: Send) -> None:
+    said = refusal(error, path, name)
+    headers = [(key.lower().encode(), value.encode()) for key, value in said.headers.items()]
+    headers.append((b"content-type", b"application/json"))
+    body = msgspec.json.encode(said.body)
+    await send(cast("Message", {"type": "http.response.start", "status": said.status, "headers": headers}))
+    await send(cast("Message", {"type": "http.response.body", "body": body, "more_body": False}))
