@@ -9,7 +9,7 @@ import logging
 import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import TextIO
+from typing import Protocol, TextIO
 
 import structlog
 from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
@@ -32,13 +32,18 @@ SECRET_KEYS = frozenset(
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
-request_context: ContextVar[Mapping[str, object] | None] = ContextVar("request_context", default=None)
-"""What every line says that is logged while a request is handled: its id, and the user's once known."""
+
+class Context(Protocol):
+    def fields(self) -> Mapping[str, object]:
+        """What every line says that is logged meanwhile: a request's id, a user's."""
+
+
+request_context: ContextVar[Context | None] = ContextVar("request_context", default=None)
 
 
 def _with_request(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     context = request_context.get()
-    return {**context, **event} if context else event
+    return {**context.fields(), **event} if context is not None else event
 
 
 def _without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

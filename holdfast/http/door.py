@@ -1,7 +1,6 @@
 """Around every request: its id, who is calling, the rate limit, the clock on its body, what is counted.
 
-Runs for each request, so it counts its microseconds: plain ASGI, no layers. What it finds it leaves in the scope
-(`request_id`, `caller`, `client_address`); `caller.py` reads it from there.
+Runs for each request, so it counts its microseconds: plain ASGI, no layers. What it finds is a `Visit`.
 """
 
 from __future__ import annotations
@@ -20,10 +19,10 @@ from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Rece
 
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, Malformed, TooManyRequests
-from holdfast.http.caller import Authenticate, Caller
 from holdfast.http.compression import inflater
 from holdfast.http.envelope import refusal
 from holdfast.http.rate import RateLimit
+from holdfast.http.visit import Authenticate, Caller, Visit
 from holdfast.log import request_context
 from holdfast.metrics import Metrics, Series
 from holdfast.settings import Http, Limits
@@ -67,18 +66,14 @@ class Door:
             return
         started = time.perf_counter()
         name, token, address, encoding = self._read_headers(scope)
-        found = cast("dict[str, object]", scope)
-        found["request_id"] = name
-        found["client_address"] = address
-        context = request_context.set({"request_id": name})
-        header = (b"x-request-id", name.encode())
-        status = 0
+        here = Visit(scope, send, name, address)
+        context = request_context.set(here)
 
         async def reply(message: Message) -> None:
-            nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
-                cast("list[tuple[bytes, bytes]]", message["headers"]).append(header)
+                here.status = message["status"]
+                headers = cast("list[tuple[bytes, bytes]]", message["headers"])
+                headers.append((b"x-request-id", name.encode()))
             await send(message)
 
         if scope["method"] in _WITH_BODY:
@@ -86,12 +81,10 @@ class Door:
             if encoding is not None:
                 receive = self._inflated(receive, encoding)
         self._open += 1
-        caller: Caller | HoldfastError | None = None
         try:
             if token is not None:
-                caller = self._known(token) or await self._verified(token)
-                found["caller"] = caller
-            refused = self._limit(scope["path"], caller, address)
+                here.who = self._known(token) or await self._verified(token)
+            refused = self._limit(scope["path"], here.who, address)
             if refused is None:
                 await self._app(scope, receive, reply)
             else:
@@ -99,7 +92,9 @@ class Door:
         finally:
             self._open -= 1
             request_context.reset(context)
-            self._observe(found.get("path_template"), scope["method"], status, time.perf_counter() - started)
+            self._observe(
+                scope.get("path_template"), scope["method"], here.status, time.perf_counter() - started
+            )
 
     def _read_headers(self, scope: HTTPScope) -> tuple[str, bytes | None, str, str | None]:
         name = token = encoding = forwarded = None

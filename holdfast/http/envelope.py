@@ -29,7 +29,7 @@ from holdfast.errors import (
     Unavailable,
     WrongType,
 )
-from holdfast.http.caller import AnyRequest, request_id
+from holdfast.http.visit import AnyRequest, visit
 from holdfast.log import get_logger
 
 T = TypeVar("T")
@@ -140,7 +140,7 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
 def failed(request: AnyRequest, error: Exception) -> Response[msgspec.Struct]:
     """The exception handler of every route."""
     ours = as_ours(error)
-    name, path = request_id(request), request.scope["path"]
+    name, path = visit().request_id, request.scope["path"]
     if ours.status >= 500 and not isinstance(ours, Unavailable):
         log.error("request_failed", request_id=name, path=path, exc_info=error)
     said = refusal(ours, path, name)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from litestar import Response, Router, get
+from litestar import Response, Router
 
+from holdfast.http.handlers import get
 from holdfast.metrics import Metrics
 
 Trouble = Callable[[], str | None]

@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 
 from holdfast.errors import InvalidField, KeyReused
-from holdfast.http.caller import AnyRequest
+from holdfast.http.visit import visit
 from holdfast.store import Query, Statement, Transaction
 
 T = TypeVar("T")
@@ -53,14 +53,15 @@ class Key(msgspec.Struct, frozen=True):
     fingerprint: bytes
 
 
-def key_of(request: AnyRequest, owner: int, body: bytes) -> Key | None:
-    """The `Idempotency-Key` of this request, if it has one."""
-    text = request.headers.get("idempotency-key")
+def key_of(owner: int, body: bytes) -> Key | None:
+    """The `Idempotency-Key` of the request under way, if it has one."""
+    now = visit()
+    text = now.header(b"idempotency-key")
     if text is None:
         return None
     if not 1 <= len(text) <= LONGEST or not text.isprintable():
         raise InvalidField("Idempotency-Key", f"must be 1 to {LONGEST} printable characters")
-    route = f"{request.scope['method']} {request.scope['path']}\n".encode()
+    route = f"{now.scope['method']} {now.scope['path']}\n".encode()
     return Key(owner, text, hashlib.sha256(route + body).digest())
 
 

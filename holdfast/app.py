@@ -1,0 +1,108 @@
+"""The one place where everything is built and wired, started and stopped.
+
+build: settings → metrics, clock → store → rooms → doors        (nothing runs yet)
+start: sockets bound → data folder locked → store migrated → rooms → doors open → ready
+stop:  doors take nothing new → requests under way end → rooms → store finishes its commits → closed
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from litestar.types import ASGIApp
+
+from holdfast.clock import Clock, SystemClock
+from holdfast.data_folder import DataFolder
+from holdfast.errors import InvalidToken
+from holdfast.http import health
+from holdfast.http.routes import application
+from holdfast.http.server import HttpServer
+from holdfast.http.visit import Caller
+from holdfast.ids import IdMaker
+from holdfast.log import get_logger
+from holdfast.metrics import Metrics
+from holdfast.settings import Settings
+from holdfast.store import Database
+from holdfast.store.migrations import of_rooms
+from holdfast.store.postgresql import PostgresqlDatabase
+from holdfast.store.sqlite import SqliteDatabase
+
+ROOMS = ("store", "http")
+
+log = get_logger("app")
+
+
+def open_database(settings: Settings, folder: DataFolder, metrics: Metrics) -> Database:
+    """The store that the settings name, not yet started."""
+    if settings.store.url:
+        return PostgresqlDatabase(settings.store, metrics)
+    return SqliteDatabase(folder.database, settings.store, metrics)
+
+
+class App:
+    """A whole server in one process."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.metrics = Metrics()
+        self.ids = IdMaker(self.clock)
+        self.folder = DataFolder(Path(settings.data))
+        self.db = open_database(settings, self.folder, self.metrics)
+        self._running = False
+        self._stopping: list[Callable[[], object]] = []
+
+    async def start(self) -> None:
+        """Opens everything, or raises `CannotStart` with nothing half started."""
+        settings = self.settings
+        self._http = HttpServer(settings.listen.http, settings.http)
+        try:
+            self.folder.lock()
+            await self.db.start(of_rooms(*ROOMS))
+        except BaseException:
+            await self._http.stop()
+            self.folder.unlock()
+            raise
+        await self._http.start(self._http_app())
+        self._running = True
+
+    async def stop(self) -> None:
+        self._running = False
+        await self._http.stop()
+        await self.db.stop()
+        self.folder.unlock()
+
+    @property
+    def addresses(self) -> dict[str, str]:
+        """Each door's real address, for people and for the ready file."""
+        return {"http": self._http.address}
+
+    def write_ready_file(self, path: Path) -> None:
+        """Appears in one step: whoever waits for it never reads half of it."""
+        part = path.with_name(path.name + ".part")
+        part.write_text(json.dumps(self.addresses) + "\n", "utf-8")
+        os.replace(part, path)
+
+    def trouble(self) -> str | None:
+        """Why no traffic should come at the moment, or None."""
+        if not self._running:
+            return "starting or stopping"
+        return self.db.trouble
+
+    def _http_app(self) -> ASGIApp:
+        settings = self.settings
+        routes = application([health.router(self.metrics, self.trouble)], settings.limits)
+        return Door(routes, _Nobody(), self.clock, self.metrics, settings.http, settings.limits)
+
+
+class _Nobody:
+    """Until the accounts move in, every token is unknown."""
+
+    def known(self, token: bytes) -> Caller | None:
+        return None
+
+    async def verify(self, token: bytes) -> Caller:
+        raise InvalidToken

@@ -1,0 +1,74 @@
+"""`get`, `post`, `put`, `delete`, `patch`: Litestar's decorators with a shorter way from a value to the socket.
+
+A handler that returns a value (not a `Response`) is answered by `Reply`: encoded once, sent as two ASGI messages.
+Litestar's own way there costs about a third of a small request.
+"""
+
+from __future__ import annotations
+
+import litestar
+import msgspec
+from litestar import Request, Response
+from litestar.datastructures import State
+from litestar.enums import MediaType
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.http.visit import visit
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+_JSON = (b"content-type", b"application/json")
+
+
+class Reply:
+    """A value on its way to the client."""
+
+    __slots__ = ("_body", "_status")
+
+    def __init__(self, status: int, value: object) -> None:
+        self._status = status
+        self._body = _encode(value)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        here = visit()
+        here.status = self._status
+        await here.send(
+            {
+                "type": "http.response.start",
+                "status": self._status,
+                "headers": [
+                    _JSON,
+                    (b"content-length", b"%d" % len(self._body)),
+                    (b"x-request-id", here.request_id.encode()),
+                ],
+            }
+        )
+        await here.send({"type": "http.response.body", "body": self._body, "more_body": False})
+
+
+class _Quick(litestar.handlers.HTTPRouteHandler):
+    async def to_response(
+        self, app: litestar.Litestar, data: object, request: Request[object, object, State]
+    ) -> ASGIApp:
+        if isinstance(data, Response) or self.media_type != MediaType.JSON:
+            return await super().to_response(app, data, request)
+        return Reply(self.status_code, data)
+
+
+class get(_Quick, litestar.get):  # noqa: N801 - reads as a verb over a handler
+    pass
+
+
+class post(_Quick, litestar.post):  # noqa: N801
+    pass
+
+
+class put(_Quick, litestar.put):  # noqa: N801
+    pass
+
+
+class patch(_Quick, litestar.patch):  # noqa: N801
+    pass
+
+
+class delete(_Quick, litestar.delete):  # noqa: N801
+    pass

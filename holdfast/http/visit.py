@@ -1,0 +1,81 @@
+"""The request under way: its id, where it came from, who is calling. A handler asks `caller()`.
+
+Kept in a context variable rather than in the handler's parameters: that is quicker by a fifth of a request, and a
+log line knows it wherever it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import msgspec
+from litestar import Request
+from litestar.datastructures import State
+from litestar.types import HTTPScope, Send
+
+from holdfast.errors import HoldfastError, NotLoggedIn
+from holdfast.log import request_context
+
+AnyRequest = Request[object, object, State]
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """A user whose access token was verified for this request."""
+
+    user_id: int
+    session_version: int
+    expires_at: float
+
+
+class Authenticate(Protocol):
+    """How `accounts` is asked; raises an error of the 401 family."""
+
+    def known(self, token: bytes) -> Caller | None:
+        """The caller, if this token was verified before and is still good: costs microseconds."""
+
+    async def verify(self, token: bytes) -> Caller:
+        """The caller, whatever it takes."""
+
+
+class Visit:
+    """One request, as the door found it."""
+
+    __slots__ = ("address", "request_id", "scope", "send", "status", "who")
+
+    def __init__(self, scope: HTTPScope, send: Send, request_id: str, address: str) -> None:
+        self.scope = scope
+        self.send = send  # straight to the server: whoever uses it adds `x-request-id` and sets `status`
+        self.status = 0
+        self.request_id = request_id
+        self.address = address
+        self.who: Caller | HoldfastError | None = None
+
+    def fields(self) -> Mapping[str, object]:
+        """What each log line of this request says."""
+        if isinstance(self.who, Caller):
+            return {"request_id": self.request_id, "user_id": self.who.user_id}
+        return {"request_id": self.request_id}
+
+    def header(self, name: bytes) -> str | None:
+        for key, value in self.scope["headers"]:
+            if key == name:
+                return value.decode("latin-1")
+        return None
+
+
+def visit() -> Visit:
+    """The request under way."""
+    found = request_context.get()
+    assert isinstance(found, Visit), "only a handler of a request may ask"
+    return found
+
+
+def caller() -> Caller:
+    """The caller of this request, or a 401 that says what is wrong with the token."""
+    who = visit().who
+    if isinstance(who, Caller):
+        return who
+    if who is not None:
+        raise who
+    raise NotLoggedIn
