@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from litestar.types import ASGIApp
@@ -18,6 +18,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.data_folder import DataFolder
 from holdfast.errors import InvalidToken
 from holdfast.http import health
+from holdfast.http.door import Door
 from holdfast.http.routes import application
 from holdfast.http.server import HttpServer
 from holdfast.http.visit import Caller
@@ -53,20 +54,19 @@ class App:
         self.folder = DataFolder(Path(settings.data))
         self.db = open_database(settings, self.folder, self.metrics)
         self._running = False
-        self._stopping: list[Callable[[], object]] = []
 
     async def start(self) -> None:
         """Opens everything, or raises `CannotStart` with nothing half started."""
         settings = self.settings
-        self._http = HttpServer(settings.listen.http, settings.http)
-        try:
+        async with AsyncExitStack() as undo:
+            self._http = HttpServer(settings.listen.http, settings.http)
+            undo.push_async_callback(self._http.stop)
             self.folder.lock()
+            undo.callback(self.folder.unlock)
             await self.db.start(of_rooms(*ROOMS))
-        except BaseException:
-            await self._http.stop()
-            self.folder.unlock()
-            raise
-        await self._http.start(self._http_app())
+            undo.push_async_callback(self.db.stop)
+            await self._http.start(self._http_app())
+            undo.pop_all()
         self._running = True
 
     async def stop(self) -> None:

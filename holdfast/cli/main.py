@@ -17,6 +17,7 @@ cli = typer.Typer(
     help="The back end for apps that must work offline: ledgers, libraries, chat and MQTT in one process.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
