@@ -19,14 +19,17 @@ from holdfast.settings import Http
 
 
 class _OnOurSocket(Server):
-    """Granian would bind by itself, with SO_REUSEPORT; two servers on one port must be an error."""
+    """Granian would bind by itself, with SO_REUSEPORT; two servers on one port must be an error.
+
+    It takes the socket over, and closes it when it stops.
+    """
 
     listener: socket.socket
 
     def _init_shared_socket(self) -> None:
         # its stubs do not know the holder's parameters (descriptor, is it a Unix socket, backlog)
         self._ssp = None
-        self._shd = SocketHolder(self.listener.fileno(), False, BACKLOG)  # type: ignore[call-arg, assignment]
+        self._shd = SocketHolder(self.listener.detach(), False, BACKLOG)  # type: ignore[call-arg, assignment]
 
 
 class HttpServer:
