@@ -14,9 +14,11 @@ def settings_page() -> str:
     lines = [
         "# Settings",
         "",
-        "Made from `holdfast/settings.py` by `make docs`. A flag wins over the environment, the environment over"
-        " the TOML file, the file over the default; an unknown name is an error. `holdfast settings` shows"
-        " every value and where it came from.",
+        (
+            "Made from `holdfast/settings.py` by `make docs`. A flag wins over the environment, the environment over"
+            " the TOML file, the file over the default; an unknown name is an error. `holdfast settings` shows"
+            " every value and where it came from."
+        ),
         "",
         "| setting | environment | default | meaning |",
         "|---|---|---|---|",
@@ -34,8 +36,10 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "Made from `holdfast/errors.py` by `make docs`. The numbers and the words never change their meaning;"
-        " the sentence may be more exact when the place where it happened knows more.",
+        (
+            "Made from `holdfast/errors.py` by `make docs`. The numbers and the words never change their meaning;"
+            " the sentence may be more exact when the place where it happened knows more."
+        ),
         "",
         "| HTTP | code | reason | message |",
         "|---|---|---|---|",

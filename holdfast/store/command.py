@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+from holdfast.errors import ActionFailed
 from holdfast.store.events import Events
 from holdfast.store.transaction import Snapshot, Transaction
 
@@ -34,7 +35,7 @@ class Command(Generic[S, T]):
         return self.future.cancelled()
 
     def fail(self, error: BaseException) -> None:
-        self.error = error
+        self.error = _fit_to_raise(error)
         self.events = []
 
     def answer(self) -> None:
@@ -46,13 +47,26 @@ class Command(Generic[S, T]):
             self.future.set_result(self.result)
 
 
+def _fit_to_raise(error: BaseException) -> BaseException:
+    """What an action raises reaches its caller as it is, but for what would end or confuse the caller's task."""
+    if isinstance(error, Exception) and not isinstance(error, StopIteration | StopAsyncIteration):
+        return error
+    said = ActionFailed()
+    said.__cause__ = error
+    return said
+
+
 Write = Command[Transaction, object]
 Read = Command[Snapshot, object]
 
 
-def answer_all(commands: Iterable[Command[Transaction, T]], events: Events) -> None:
-    """On the loop: answers first, then the events of those that were committed."""
+def answer_all(commands: Sequence[Command[Transaction, T]], events: Events) -> None:
+    """On the loop: all answers first, so that no handler can keep one back, then the committed commands' events.
+
+    An answered caller goes on in a later turn of the loop, so the handlers still run before it does.
+    """
     for command in commands:
         command.answer()
+    for command in commands:
         if command.events:
             events.send(command.events)

@@ -15,7 +15,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
+from holdfast.store import migrations as numbered
 from holdfast.store.events import Events
+from holdfast.store.healing import Healing
 from holdfast.store.migrations import Migration
 from holdfast.store.statement import Backend
 from holdfast.store.transaction import Snapshot, Transaction
@@ -36,6 +38,7 @@ class Database(ABC):
         self.events = Events()
         self.on_fatal: Callable[[str], None] = lambda _why: None
         """Called once, on the loop, when the store can no longer be trusted and the process must start over."""
+        self._healing = Healing(lambda: self.trouble is not None, lambda: self.write_alone(numbered.touch))
 
     @abstractmethod
     async def start(self, migrations: Sequence[Migration]) -> None:

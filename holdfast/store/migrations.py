@@ -24,6 +24,7 @@ CREATE_TABLE = Statement(
     " name TEXT NOT NULL, applied_ms BIGINT NOT NULL, PRIMARY KEY (room, number))"
 )
 APPLIED = Query(tuple[str, int], "SELECT room, number FROM schema_migration")
+TOUCH = Statement("UPDATE schema_migration SET applied_ms = applied_ms WHERE number = 1")
 RECORD = Statement(
     "INSERT INTO schema_migration (room, number, name, applied_ms) VALUES (:room, :number, :name, :now)"
 )
@@ -35,12 +36,20 @@ class Migration(msgspec.Struct, frozen=True):
     name: str
     text: str
 
+    def __str__(self) -> str:
+        return f"{self.room}/{self.number:04d}_{self.name}"
+
     def sql(self, backend: Backend) -> str:
         text = lines_for(backend, self.text)
         if backend == "sqlite":
             # only this spelling makes the key the row's own number, without a second index
             text = text.replace("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY").replace("BYTEA", "BLOB")
         return text
+
+
+def touch(tx: Transaction) -> int:
+    """Writes something that changes nothing: proof that the store can be written."""
+    return tx.execute(TOUCH)
 
 
 def of_rooms(*rooms: str) -> list[Migration]:
@@ -65,7 +74,10 @@ def apply(
     _refuse_newer(there, migrations)
     missing = [m for m in migrations if (m.room, m.number) not in there]
     for migration in missing:
-        run_script(migration.sql(tx.backend))
+        try:
+            run_script(migration.sql(tx.backend))
+        except Exception as error:
+            raise CannotStart(f"migration {migration}: {error}") from error
         tx.execute(RECORD, room=migration.room, number=migration.number, name=migration.name, now=now_ms)
     return missing
 

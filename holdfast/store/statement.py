@@ -20,8 +20,10 @@ R = TypeVar("R")
 
 _PARAMETER = re.compile(r"(?<![:\w]):([a-z_][a-z0-9_]*)")
 _LOCK = re.compile(
-    r"\bFOR\s+(NO\s+KEY\s+UPDATE|UPDATE|SHARE|KEY\s+SHARE)(\s+OF\s+\w+)?(\s+SKIP\s+LOCKED)?", re.I
+    r"\bFOR\s+(NO\s+KEY\s+UPDATE|UPDATE|SHARE|KEY\s+SHARE)(\s+OF\s+\w+(\s*,\s*\w+)*)?(\s+(SKIP\s+LOCKED|NOWAIT))?",
+    re.I,
 )
+_TRANSACTION = re.compile(r"\s*(BEGIN|START|COMMIT|END|ROLLBACK|ABORT|SAVEPOINT|RELEASE)\b", re.I)
 _ANY = re.compile(r"=\s*ANY\s*\(\s*:([a-z_][a-z0-9_]*)\s*\)", re.I)
 _SCALARS = (int, str, bytes, float)
 
@@ -45,6 +47,8 @@ class Statement:
     __slots__ = ("lists", "postgresql", "sqlite")
 
     def __init__(self, text: str) -> None:
+        if _TRANSACTION.match(text):
+            raise ValueError(f"transactions are the store's: {text}")
         sqlite = lines_for("sqlite", text)
         self.lists: Final = frozenset(_ANY.findall(sqlite))
         sqlite = _ANY.sub(r"IN (SELECT value FROM json_each(:\1))", sqlite)

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
+from holdfast.errors import ActionFailed
 from holdfast.store.statement import Backend, Parameter, Query, Statement
 
 R = TypeVar("R")
@@ -37,11 +38,23 @@ class Snapshot(ABC):
 
 
 class Transaction(Snapshot):
-    """One command: all of it is committed, or nothing."""
+    """One command: all of it is committed, or nothing.
+
+    A row whose key is taken raises `AlreadyThere`, whatever the driver. An action that wants to go on after a
+    statement failed puts it in a `savepoint`; one that swallows the error outside of one is undone (PostgreSQL
+    knows no other way, so both databases do it).
+    """
+
+    spoiled: bool = False
+    """A statement failed outside a savepoint."""
 
     @abstractmethod
     def execute(self, statement: Statement, **parameters: Parameter) -> int:
         """Runs the statement; answers how many rows it touched."""
+
+    def refuse_if_spoiled(self) -> None:
+        if self.spoiled:
+            raise ActionFailed("an action went on after a statement had failed outside a savepoint")
 
     @abstractmethod
     def savepoint(self) -> AbstractContextManager[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar, cast
@@ -30,6 +31,14 @@ Connection = psycopg.Connection[tuple[object, ...]]
 
 class ConnectionLost(StoreUnavailable):
     """The connection broke before the COMMIT was sent: nothing happened, and another connection may do it."""
+
+
+_SERVER_ENDED_IT = (pg.AdminShutdown, pg.CrashShutdown, pg.CannotConnectNow, pg.ConnectionException)
+
+
+def is_lost(error: BaseException, connection: Connection) -> bool:
+    """The server may say so before libpq sees the socket close."""
+    return connection.broken or isinstance(error, _SERVER_ENDED_IT)
 
 
 WORTH_ANOTHER_TRY = (pg.DeadlockDetected, pg.SerializationFailure, ConnectionLost)
@@ -61,10 +70,24 @@ def translated(error: BaseException) -> BaseException:
     return said
 
 
+def trouble_in(error: BaseException) -> str | None:
+    """What an error says about the store itself: why nothing can be written, if that is so."""
+    said = translated(error)
+    if not isinstance(said, StoreUnavailable) or isinstance(said, ReadTooLong):
+        return None
+    match said.__cause__:
+        case pg.DeadlockDetected() | pg.SerializationFailure() | pg.LockNotAvailable():
+            return None  # the command's own bad luck
+        case psycopg.Error():
+            return said.message
+        case _:
+            return said.message if isinstance(said, ConnectionLost) else None
+
+
 def commit_failed(error: BaseException, connection: Connection) -> BaseException:
     """A COMMIT that the server refused did not happen; one whose answer was lost may have."""
-    refused = isinstance(error, psycopg.Error) and error.sqlstate is not None and not connection.broken
-    if refused:
+    refused = isinstance(error, psycopg.Error) and error.sqlstate is not None
+    if refused and not is_lost(error, connection):
         return translated(error)
     said = OutcomeUnknown()
     said.__cause__ = error
@@ -74,8 +97,9 @@ def commit_failed(error: BaseException, connection: Connection) -> BaseException
 class PostgresqlSnapshot(Snapshot):
     backend = "postgresql"
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, deadline: float = float("inf")) -> None:
         self.connection = connection
+        self._deadline = deadline
 
     def row(self, query: Query[R], **parameters: Parameter) -> R | None:
         found = self._run(query, parameters).fetchone()
@@ -93,6 +117,9 @@ class PostgresqlSnapshot(Snapshot):
     def _run(
         self, statement: Statement, parameters: dict[str, Parameter]
     ) -> psycopg.Cursor[tuple[object, ...]]:
+        # the server limits each statement; here all of them together are
+        if time.monotonic() > self._deadline:
+            raise ReadTooLong
         return self.connection.execute(statement.postgresql.encode(), parameters)
 
 
@@ -103,6 +130,18 @@ class PostgresqlTransaction(PostgresqlSnapshot, Transaction):
 
     def execute(self, statement: Statement, **parameters: Parameter) -> int:
         return max(self._run(statement, parameters).rowcount, 0)
+
+    def _run(
+        self, statement: Statement, parameters: dict[str, Parameter]
+    ) -> psycopg.Cursor[tuple[object, ...]]:
+        try:
+            return super()._run(statement, parameters)
+        except psycopg.Error as error:
+            self.spoiled = True
+            said = translated(error)
+            if isinstance(said, AlreadyThere):
+                raise said from error
+            raise
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
@@ -118,6 +157,7 @@ class PostgresqlTransaction(PostgresqlSnapshot, Transaction):
             ):
                 self.connection.execute("ROLLBACK TO SAVEPOINT part")
                 self.connection.execute("RELEASE SAVEPOINT part")
+                self.spoiled = False
             raise
         self.connection.execute("RELEASE SAVEPOINT part")
 

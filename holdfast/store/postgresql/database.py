@@ -15,9 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, cast
 
 import psycopg
-from psycopg_pool import ConnectionPool
 
-from holdfast.errors import CannotStart, OutcomeUnknown, QueueFull, Stopping, StoreUnavailable
+from holdfast.errors import CannotStart, OutcomeUnknown, QueueFull, Stopping
 from holdfast.log import get_logger
 from holdfast.metrics import Metrics
 from holdfast.settings import Store
@@ -28,21 +27,36 @@ from holdfast.store.metrics import StoreMetrics
 from holdfast.store.migrations import Migration
 from holdfast.store.postgresql.connection import (
     WORTH_ANOTHER_TRY,
-    Connection,
     ConnectionLost,
     PostgresqlSnapshot,
     PostgresqlTransaction,
     commit_failed,
+    is_lost,
     translated,
+    trouble_in,
 )
+from holdfast.store.postgresql.pool import READING, WRITING, Pool
 from holdfast.store.transaction import Snapshot, Transaction
 
 T = TypeVar("T")
 
 TRIES = 3
+STOP_SECONDS = 4.0
 MIGRATION_LOCK = 0x686F6C64  # "hold": the same for every holdfast on this database
 
 log = get_logger("store")
+
+
+class _Outcome:
+    """What a thread has to say about a command beside its answer."""
+
+    __slots__ = ("commit_seconds", "deadlocks", "tries", "trouble")
+
+    def __init__(self) -> None:
+        self.tries = 0
+        self.deadlocks = 0
+        self.commit_seconds: float | None = None
+        self.trouble: str | None = None
 
 
 class PostgresqlDatabase(Database):
@@ -54,34 +68,43 @@ class PostgresqlDatabase(Database):
         self._metrics = StoreMetrics(metrics or Metrics())
         self._waiting = 0
         self._stopping = False
+        self._too_late = False
         self._trouble: str | None = None
+        self._started = False
 
     async def start(self, migrations: Sequence[Migration]) -> None:
         self._loop = asyncio.get_running_loop()
         await asyncio.to_thread(self._migrate, migrations)
-        self._writers = self._pool("writers", "-c default_transaction_isolation=read\\ committed")
-        self._readers = self._pool(
-            "readers",
-            "-c default_transaction_isolation=repeatable\\ read -c default_transaction_read_only=on"
-            f" -c statement_timeout={self._settings.read_limit_ms}",
-        )
+        limit = self._settings.read_limit_ms
+        self._writers = Pool("writers", self._settings, WRITING)
+        self._readers = Pool("readers", self._settings, f"{READING} -c statement_timeout={limit}")
         size = self._settings.pool
         self._write_threads = ThreadPoolExecutor(size, thread_name_prefix="holdfast-write")
         self._read_threads = ThreadPoolExecutor(size, thread_name_prefix="holdfast-read")
+        self._started = True
 
     async def stop(self) -> None:
-        if self._stopping:
+        if self._stopping or not self._started:
             return
         self._stopping = True
-        for threads in (self._write_threads, self._read_threads):
-            await asyncio.to_thread(threads.shutdown)
+        await self._healing.stop()
+        work = asyncio.gather(
+            *(asyncio.to_thread(threads.shutdown) for threads in (self._write_threads, self._read_threads))
+        )
+        done, _ = await asyncio.wait([work], timeout=STOP_SECONDS)
+        if not done:
+            log.error("still_busy", waiting=self._waiting)
+            self._too_late = True
+            for pool in (self._writers, self._readers):
+                await asyncio.to_thread(pool.interrupt)
+            await work
         await asyncio.sleep(0)  # what the threads handed over last is delivered before we close
         for pool in (self._writers, self._readers):
-            await asyncio.to_thread(pool.close, 1.0)
+            await asyncio.to_thread(pool.close)
 
     @property
     def trouble(self) -> str | None:
-        return self._trouble
+        return self._trouble if self._started else "the store is not open"
 
     # -- work
 
@@ -117,38 +140,55 @@ class PostgresqlDatabase(Database):
     # -- on a thread
 
     def _run_write(self, command: Command[Transaction, object]) -> None:
-        commits, seconds = 0, 0.0
-        if not command.given_up:
-            try:
-                for attempt in range(1, TRIES + 1):
-                    try:
-                        seconds = self._transact(command)
-                        commits = 1
-                        break
-                    except WORTH_ANOTHER_TRY as error:
-                        if not isinstance(error, ConnectionLost):
-                            self._metrics.retried()
-                        log.warning(
-                            "transaction_retried", attempt=attempt, error=str(error).partition("\n")[0]
-                        )
-                        if attempt == TRIES:
-                            raise
-                        time.sleep(random.uniform(0, 0.02 * attempt))  # noqa: S311 - spreads two rivals, no secret
-            except BaseException as error:  # noqa: BLE001 - whatever an action raises is its answer
-                command.fail(translated(error))
-        self._hand_over(command, commits, seconds)
+        self._run(command, self._writers, self._transact)
+
+    def _run_read(self, command: Command[Transaction, object]) -> None:
+        self._run(command, self._readers, self._look)
+
+    def _run(
+        self,
+        command: Command[Transaction, object],
+        pool: Pool,
+        once: Callable[[Command[Transaction, object]], float | None],
+    ) -> None:
+        """`once` answers how long its commit took, if it made one."""
+        outcome = _Outcome()
+        try:
+            while not command.given_up:
+                if self._too_late:
+                    raise Stopping
+                try:
+                    outcome.commit_seconds = once(command)
+                    break
+                except WORTH_ANOTHER_TRY as error:
+                    outcome.tries += 1
+                    log.warning("transaction_retried", error=str(error).partition("\n")[0])
+                    if isinstance(error, ConnectionLost):
+                        pool.drop_broken()
+                    else:
+                        outcome.deadlocks += 1
+                    if outcome.tries == TRIES:
+                        raise
+                    time.sleep(random.uniform(0, 0.02 * outcome.tries))  # noqa: S311 - spreads two rivals
+        except BaseException as error:  # noqa: BLE001 - whatever an action or a query raises is its answer
+            outcome.trouble = trouble_in(error)
+            command.fail(translated(error))
+        try:
+            self._loop.call_soon_threadsafe(self._delivered, command, outcome)
+        except RuntimeError:
+            log.warning("answer_without_loop")
 
     def _transact(self, command: Command[Transaction, object]) -> float:
-        with self._writers.connection() as connection:
+        with self._writers.connection(command.started) as connection:
             tx = PostgresqlTransaction(connection)
             command.error = None
             try:
                 command.result = command.run(tx)
+                tx.refuse_if_spoiled()
             except BaseException as error:
-                if connection.broken:
+                if is_lost(error, connection):
                     raise ConnectionLost from error
-                connection.rollback()
-                raise
+                raise  # the pool's context rolls back
             started = time.perf_counter()
             try:
                 connection.commit()
@@ -157,66 +197,44 @@ class PostgresqlDatabase(Database):
             command.events = tx.events
             return time.perf_counter() - started
 
-    def _run_read(self, command: Command[Transaction, object]) -> None:
-        if not command.given_up:
+    def _look(self, command: Command[Transaction, object]) -> None:
+        with self._readers.connection(command.started) as connection:
+            deadline = time.monotonic() + self._settings.read_limit_ms / 1000
+            query = cast("Callable[[Snapshot], object]", command.run)
             try:
-                with self._readers.connection() as connection:
-                    try:
-                        command.result = cast("Callable[[Snapshot], object]", command.run)(
-                            PostgresqlSnapshot(connection)
-                        )
-                    finally:
-                        connection.rollback()
-            except BaseException as error:  # noqa: BLE001 - whatever a query raises is its answer
-                command.fail(translated(error))
-        self._hand_over(command, 0, 0.0)
-
-    def _hand_over(self, command: Command[Transaction, object], commits: int, seconds: float) -> None:
-        try:
-            self._loop.call_soon_threadsafe(self._delivered, command, commits, seconds)
-        except RuntimeError:
-            log.warning("answer_without_loop")
+                command.result = query(PostgresqlSnapshot(connection, deadline))
+                connection.rollback()
+            except BaseException as error:
+                if is_lost(error, connection):
+                    raise ConnectionLost from error
+                raise
 
     # -- on the loop
 
-    def _delivered(self, command: Command[Transaction, object], commits: int, seconds: float) -> None:
+    def _delivered(self, command: Command[Transaction, object], outcome: _Outcome) -> None:
         self._waiting -= 1
         self._metrics.waiting(self._waiting)
-        self._metrics.committed(commits, commits, seconds)
-        if commits:
+        for _ in range(outcome.deadlocks):
+            self._metrics.retried()
+        if outcome.commit_seconds is not None:
             self._trouble = None
+            self._metrics.committed(1, 1, outcome.commit_seconds)
             self._metrics.answered(time.perf_counter() - command.started)
-        elif isinstance(command.error, StoreUnavailable):
-            self._trouble = command.error.message
+        elif outcome.trouble is not None:
+            self._trouble = outcome.trouble
         answer_all([command], self.events)
         if isinstance(command.error, OutcomeUnknown):
             self.events.send([StoreReset()])
+        if self._trouble is not None and not self._stopping:
+            self._healing.look()
 
-    # -- connections and schema
-
-    def _pool(self, name: str, options: str) -> ConnectionPool[Connection]:
-        pool: ConnectionPool[Connection] = ConnectionPool(
-            self._settings.url,
-            kwargs={
-                "options": f"{options} -c synchronous_commit=on -c idle_in_transaction_session_timeout=60000"
-                " -c lock_timeout=10000",
-                "application_name": f"holdfast {name}",
-                "connect_timeout": max(2, round(self._settings.connect_timeout)),
-                "prepare_threshold": 2,
-            },
-            min_size=1,
-            max_size=self._settings.pool,
-            timeout=self._settings.connect_timeout,
-            check=None,
-            reconnect_timeout=30,
-            name=f"holdfast-{name}",
-            open=True,
-        )
-        return pool
+    # -- the schema
 
     def _migrate(self, migrations: Sequence[Migration]) -> None:
         try:
             with psycopg.connect(self._settings.url, connect_timeout=10) as connection:
+                # so that what the lock waited for is seen, whatever this server's default is
+                connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
                 connection.execute("SELECT pg_advisory_xact_lock(%s)", (MIGRATION_LOCK,))
                 if connection.execute("SHOW fsync").fetchone() == ("off",):
                     log.warning(
@@ -231,4 +249,4 @@ class PostgresqlDatabase(Database):
         except psycopg.OperationalError as error:
             raise CannotStart(f"cannot reach PostgreSQL: {str(error).strip()}") from error
         if done:
-            log.info("migrated", applied=[f"{m.room}/{m.number:04d}_{m.name}" for m in done])
+            log.info("migrated", applied=[str(migration) for migration in done])

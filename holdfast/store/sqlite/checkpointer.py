@@ -11,6 +11,8 @@ import apsw
 from holdfast.log import get_logger
 from holdfast.store.sqlite.connection import is_sync_failure, open_writer
 
+AFTER_A_FAILURE = 1.0
+
 log = get_logger("store")
 
 
@@ -19,7 +21,7 @@ class Checkpointer:
         self._connection = open_writer(path, vfs)
         self._on_fatal = on_fatal
         self._wake = Event()
-        self._stopping = False
+        self._stop = Event()
         self._thread = Thread(target=self._serve, name="holdfast-checkpointer", daemon=True)
 
     def start(self) -> None:
@@ -29,7 +31,7 @@ class Checkpointer:
         self._wake.set()
 
     def stop(self, timeout: float) -> None:
-        self._stopping = True
+        self._stop.set()
         self._wake.set()
         self._thread.join(timeout)
 
@@ -37,7 +39,7 @@ class Checkpointer:
         while True:
             self._wake.wait()
             self._wake.clear()
-            if self._stopping:
+            if self._stop.is_set():
                 break
             try:
                 self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
@@ -47,4 +49,6 @@ class Checkpointer:
                 log.error("checkpoint_failed", error=str(error))
                 if is_sync_failure(error):
                     self._on_fatal("the disk could not confirm a write; the server starts over")
+                    break
+                self._stop.wait(AFTER_A_FAILURE)  # a full disk is not asked again at every commit
         self._connection.close()

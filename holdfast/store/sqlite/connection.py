@@ -44,15 +44,22 @@ def open_reader(path: Path, vfs: str | None) -> apsw.Connection:
 def _open(path: Path, vfs: str | None, *, cache_mib: int) -> apsw.Connection:
     try:
         connection = apsw.Connection(str(path), vfs=vfs, statementcachesize=400)
+    except apsw.Error as error:
+        raise CannotStart(f"cannot open the store {path}: {error}") from error
+    try:
         connection.set_busy_timeout(BUSY_MS)
-        connection.pragma("journal_mode", "wal")
+        mode = connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")  # an answer means: it is on the disk
         connection.pragma("wal_autocheckpoint", 0)  # `checkpointer` does it, outside the writer's way
         connection.pragma("foreign_keys", True)
         connection.pragma("temp_store", "memory")
         connection.pragma("cache_size", -1024 * cache_mib)
     except apsw.Error as error:
+        connection.close()
         raise CannotStart(f"cannot open the store {path}: {error}") from error
+    if mode != "wal":
+        connection.close()
+        raise CannotStart(f"cannot open the store {path}: its file system takes no write-ahead log")
     return connection
 
 
@@ -144,6 +151,16 @@ class SqliteTransaction(SqliteSnapshot, Transaction):
         self._run(statement, parameters).fetchall()
         return self.connection.changes()
 
+    def _run(self, statement: Statement, parameters: dict[str, Parameter]) -> apsw.Cursor:
+        try:
+            return super()._run(statement, parameters)
+        except apsw.Error as error:
+            self.spoiled = True
+            said = translated(error)
+            if isinstance(said, AlreadyThere):
+                raise said from error
+            raise
+
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         kept = len(self.events)
@@ -155,6 +172,7 @@ class SqliteTransaction(SqliteSnapshot, Transaction):
             if self.connection.in_transaction:  # else everything is gone already, and the writer will see it
                 self.connection.execute("ROLLBACK TO part")
                 self.connection.execute("RELEASE part")
+                self.spoiled = False
             raise
         self.connection.execute("RELEASE part")
 

@@ -10,7 +10,7 @@ from typing import TypeVar, cast
 
 import apsw
 
-from holdfast.errors import QueueFull, Stopping, StoreUnavailable
+from holdfast.errors import CannotStart, QueueFull, Stopping, StoreUnavailable
 from holdfast.log import get_logger
 from holdfast.metrics import Metrics
 from holdfast.settings import MIB, Store
@@ -20,7 +20,8 @@ from holdfast.store.database import Database, StoreReset
 from holdfast.store.metrics import StoreMetrics
 from holdfast.store.migrations import Migration
 from holdfast.store.sqlite.checkpointer import Checkpointer
-from holdfast.store.sqlite.connection import SqliteTransaction, open_writer, translated
+from holdfast.store.sqlite.connection import BUSY_MS, SqliteTransaction, open_writer
+from holdfast.store.sqlite.log_file import LogFile
 from holdfast.store.sqlite.readers import Reader, Readers
 from holdfast.store.sqlite.writer import Group, Writer
 from holdfast.store.transaction import Snapshot, Transaction
@@ -47,20 +48,33 @@ class SqliteDatabase(Database):
         self._reading = 0
         self._stopping = False
         self._fatal: str | None = None
-        self._page_bytes = 4096
+        self._started = False
 
     async def start(self, migrations: Sequence[Migration]) -> None:
+        connection = open_writer(self._path, self._vfs)
+        try:
+            self._migrate(connection, migrations)
+            self._open(connection)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _open(self, connection: apsw.Connection) -> None:
         loop = asyncio.get_running_loop()
         settings = self._settings
-        connection = open_writer(self._path, self._vfs)
-        self._migrate(connection, migrations)
         self._page_bytes = cast("int", connection.pragma("page_size"))
+        self._log_file = LogFile(
+            connection,
+            cut_pages=settings.truncate_mib * MIB // self._page_bytes,
+            reader_ms=settings.read_limit_ms,
+            busy_ms=BUSY_MS,
+        )
         self._writer = Writer(
             connection,
+            self._log_file,
             self._delivered,
             group_commands=settings.group_commands,
             group_seconds=settings.group_ms / 1000,
-            truncate_pages=settings.truncate_mib * MIB // self._page_bytes,
         )
         limit = settings.read_limit_ms / 1000
         self._here = Reader(self._path, self._vfs, limit)
@@ -78,14 +92,18 @@ class SqliteDatabase(Database):
         self._writer.start(loop)
         self._readers.start(loop)
         self._checkpointer.start()
+        self._started = True
 
     async def stop(self) -> None:
-        if self._stopping:
+        if self._stopping or not self._started:
             return
         self._stopping = True
-        ended = await asyncio.to_thread(self._writer.stop, STOP_SECONDS)
-        await asyncio.to_thread(self._readers.stop, 1.0)
-        await asyncio.to_thread(self._checkpointer.stop, 1.0)
+        await self._healing.stop()
+        ended, _, _ = await asyncio.gather(
+            asyncio.to_thread(self._writer.stop, STOP_SECONDS),
+            asyncio.to_thread(self._readers.stop, STOP_SECONDS / 2),
+            asyncio.to_thread(self._checkpointer.stop, STOP_SECONDS),
+        )
         await asyncio.sleep(0)  # what the threads handed over last is delivered before we close
         self._here.close()
         if ended:
@@ -95,7 +113,7 @@ class SqliteDatabase(Database):
 
     @property
     def trouble(self) -> str | None:
-        return self._fatal or self._writer.trouble
+        return self._fatal or (self._writer.trouble if self._started else "the store is not open")
 
     # -- work
 
@@ -146,9 +164,11 @@ class SqliteDatabase(Database):
             self.events.send([StoreReset()])
         if group.fatal is not None:
             self._failed(group.fatal)
-        self._metrics.wal(self._writer.wal_pages * self._page_bytes)
-        if self._writer.wal_pages > self._checkpoint_pages:
+        self._metrics.wal(self._log_file.pages * self._page_bytes)
+        if self._log_file.pages > self._checkpoint_pages:
             self._checkpointer.wake()
+        if self._writer.trouble is not None and self._fatal is None:
+            self._healing.look()
 
     def _read_done(self, commands: list[Read]) -> None:
         self._reading -= len(commands)
@@ -168,14 +188,14 @@ class SqliteDatabase(Database):
             connection.execute(text).fetchall()
 
         try:
-            connection.execute("BEGIN EXCLUSIVE")
+            connection.execute("BEGIN IMMEDIATE")
             tx = SqliteTransaction(connection)
             done = numbered.apply(tx, script, migrations, time.time_ns() // 1_000_000)
             connection.execute("COMMIT")
         except apsw.Error as error:
-            raise translated(error) from error
+            raise CannotStart(f"cannot prepare the store {self._path}: {error}") from error
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         if done:
-            log.info("migrated", applied=[f"{m.room}/{m.number:04d}_{m.name}" for m in done])
+            log.info("migrated", applied=[str(migration) for migration in done])

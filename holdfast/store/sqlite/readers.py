@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -42,6 +44,11 @@ class Reader:
                 raise said from None
             raise said from error
 
+    def interrupt(self) -> None:
+        """From any thread: whatever is being read ends with an error."""
+        with suppress(apsw.ConnectionClosedError):  # it ended by itself in this moment
+            self._connection.interrupt()
+
     def close(self) -> None:
         self._connection.close()
 
@@ -67,8 +74,12 @@ class Readers:
     def stop(self, timeout: float) -> None:
         for _ in self._threads:
             self._queue.put(None)
-        for thread in self._threads:
-            thread.join(timeout)
+        deadline = time.monotonic() + timeout
+        for thread, reader in zip(self._threads, self._readers, strict=True):
+            thread.join(max(0.0, deadline - time.monotonic()))
+            while thread.is_alive() and time.monotonic() < deadline + timeout:
+                reader.interrupt()
+                thread.join(0.05)
 
     def _serve(self, reader: Reader, loop: asyncio.AbstractEventLoop) -> None:
         while (command := self._queue.get()) is not None:

@@ -7,9 +7,12 @@
 |---|---|
 | an action raises | its savepoint is undone; it alone gets the error |
 | SQLite undoes the whole group (disk full, I/O error, interrupt) | every command runs again, each in a commit of its own |
+| COMMIT finds a deferred constraint broken | nothing was committed; every command runs again, alone |
 | COMMIT says the disk is full | nothing was committed; all get 503, the store counts as not writable until a commit succeeds |
 | COMMIT fails otherwise | outcome unknown; all get 503 and memory is read again (`StoreReset`) |
-| an fsync fails | as before, and the process must start over from disk (`on_fatal`) |
+| an fsync fails, wherever | as before, and the process must start over from disk (`on_fatal`) |
+| another process holds the file for too long | whoever waits gets 503 |
+| the writer itself is wrong | outcome unknown for the group; the process must start over |
 
 It knows commands and commits, not what is in them.
 """
@@ -18,21 +21,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Protocol
 
 import apsw
 
-from holdfast.errors import HoldfastError, StoreUnavailable
+from holdfast.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.log import get_logger
 from holdfast.store.command import Write
-from holdfast.store.sqlite.connection import (
-    SqliteTransaction,
-    commit_failed,
-    is_sync_failure,
-    translated,
-)
+from holdfast.store.sqlite.connection import SqliteTransaction, commit_failed, is_sync_failure, translated
+from holdfast.store.sqlite.line import Line
+from holdfast.store.sqlite.log_file import LogFile
+
+SYNC_FAILED = "the disk could not confirm a write; the server starts over"
 
 log = get_logger("store")
 
@@ -42,8 +43,8 @@ class Group:
 
     __slots__ = ("commands", "commit_seconds", "commits", "fatal", "reset")
 
-    def __init__(self) -> None:
-        self.commands: list[Write] = []
+    def __init__(self, *commands: Write) -> None:
+        self.commands = list(commands)
         self.commits = 0
         self.commit_seconds = 0.0
         self.reset = False
@@ -62,112 +63,91 @@ class Writer:
     def __init__(
         self,
         connection: apsw.Connection,
+        log_file: LogFile,
         deliver: Deliver,
         *,
         group_commands: int,
         group_seconds: float,
-        truncate_pages: int,
     ) -> None:
         self._connection = connection
+        self._log_file = log_file
         self._deliver = deliver
         self._group_commands = group_commands
         self._group_seconds = group_seconds
-        self._truncate_pages = truncate_pages
-        self._queue: SimpleQueue[Write | None] = SimpleQueue()
-        self._held: Write | None = None
+        self._line = Line(drop=lambda command: self._send(Group(command)))
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = Thread(target=self._serve, name="holdfast-writer", daemon=True)
         self._refuse: str | None = None
-        self._truncate_again_at = 0.0
-        self.wal_pages = 0
         self.trouble: str | None = None
-        connection.set_wal_hook(self._wal_grew)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._thread.start()
 
     def put(self, command: Write) -> None:
-        self._queue.put(command)
+        self._line.put(command)
 
     def stop(self, timeout: float) -> bool:
         """Finishes what was put, then ends the thread; False when it did not get there in time."""
-        self._queue.put(None)
+        self._line.close()
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
     # -- the thread
 
     def _serve(self) -> None:
-        while (first := self._take()) is not None:
-            group = Group()
-            if self._refuse is None:
+        while (first := self._line.first()) is not None:
+            group = Group(first)
+            try:
                 self._run_group(first, group)
-            else:
-                group.commands.append(first)
-                first.fail(StoreUnavailable(self._refuse))
+            except BaseException as error:  # noqa: BLE001 - if this thread ended, all would wait for ever
+                self._refuse = group.fatal = f"the writer failed, the server starts over: {error!r}"
+                self._rollback()
+                for command in group.commands:
+                    command.fail(OutcomeUnknown())
             self._send(group)
-            if self.wal_pages > self._truncate_pages:
-                self._truncate()
-
-    def _take(self) -> Write | None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            return held
-        while (command := self._queue.get()) is not None:
-            if not command.given_up:
-                return command
-            self._send_given_up(command)
-        return None
-
-    def _take_more(self) -> Write | None:
-        """The next command if one waits and may share this commit."""
-        try:
-            command = self._queue.get_nowait()
-        except Empty:
-            return None
-        if command is None:
-            self._queue.put(None)
-            return None
-        if command.alone:
-            self._held = command
-            return None
-        return command
+            self._cut_log()
 
     def _run_group(self, first: Write, group: Group) -> None:
+        if self._refuse is not None:
+            first.fail(StoreUnavailable(self._refuse))
+            return
         deadline = time.monotonic() + self._group_seconds
-        command: Write | None = first
         try:
             self._connection.execute("BEGIN IMMEDIATE")
         except apsw.Error as error:
-            group.commands.append(first)
-            first.fail(translated(error))
-            self._note(error)
+            self._note(error, group)
+            group.commands.extend(self._line.everything())
+            for waiting in group.commands:
+                waiting.fail(translated(error))
             return
+        command: Write | None = first
         while command is not None:
-            group.commands.append(command)
             try:
-                self._run_in_savepoint(command)
+                self._run_in_savepoint(command, group)
             except _Undone:
                 self._run_each_alone(group)
                 return
             if first.alone or len(group.commands) >= self._group_commands or time.monotonic() > deadline:
                 break
-            command = self._take_more()
+            command = self._line.small()
+            if command is not None:
+                group.commands.append(command)
         self._commit(group, group.commands)
 
-    def _run_in_savepoint(self, command: Write) -> None:
+    def _run_in_savepoint(self, command: Write, group: Group) -> None:
         execute = self._connection.execute
         tx = SqliteTransaction(self._connection)
         command.error = None
         try:
             execute("SAVEPOINT command")
             command.result = command.run(tx)
+            tx.refuse_if_spoiled()
             execute("RELEASE command")
             command.events = tx.events
         except BaseException as error:  # noqa: BLE001 - whatever an action raises is its answer
             command.fail(translated(error))
-            self._note(error)
+            self._note(error, group)
             self._undo_command(error)
 
     def _undo_command(self, error: BaseException) -> None:
@@ -182,41 +162,44 @@ class Writer:
 
     def _run_each_alone(self, group: Group) -> None:
         """The group fell apart: every command again, in a commit of its own, so that one cannot spoil another."""
-        log.warning("group_undone", commands=len(group.commands))
         for command in group.commands:
             if self._refuse is not None:
                 command.fail(StoreUnavailable(self._refuse))
                 continue
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
-                self._run_in_savepoint(command)
+                self._run_in_savepoint(command, group)
             except _Undone:
                 continue  # it has its error
             except apsw.Error as error:
                 command.fail(translated(error))
-                self._note(error)
+                self._note(error, group)
                 continue
             self._commit(group, [command])
 
     def _commit(self, group: Group, commands: list[Write]) -> None:
         started = time.perf_counter()
+        written = self._log_file.commits
         try:
             self._connection.execute("COMMIT")
+        except apsw.ConstraintError as error:
+            self._rollback()
+            if len(commands) > 1:
+                self._run_each_alone(group)
+            else:
+                commands[0].fail(translated(error))
+            return
         except apsw.Error as error:
+            self._rollback()
             for command in commands:
                 command.fail(commit_failed(error))
             group.reset = True
-            self._rollback()
-            self._note(error)
-            if is_sync_failure(error):
-                self._refuse = group.fatal = "the disk could not confirm a write; the server starts over"
-            log.error(
-                "commit_failed", error=str(error), commands=len(commands), fatal=group.fatal is not None
-            )
+            self._note(error, group)
+            log.error("commit_failed", error=str(error), commands=len(commands), fatal=group.fatal)
             return
         group.commit_seconds += time.perf_counter() - started
         group.commits += 1
-        if any(command.error is None for command in commands):
+        if self._log_file.commits > written:  # a commit that writes nothing proves nothing
             self.trouble = None
 
     def _rollback(self) -> None:
@@ -226,44 +209,24 @@ class Writer:
             except apsw.Error as error:
                 log.warning("rollback_failed", error=str(error))
 
-    def _note(self, error: BaseException) -> None:
-        """Remembers why the store cannot be written, for `/readyz`, until a commit succeeds."""
+    def _note(self, error: BaseException, group: Group) -> None:
+        """What the driver's error says about the store: not writable until a commit succeeds, or lost."""
+        if is_sync_failure(error):
+            self._refuse = group.fatal = SYNC_FAILED
         said = translated(error)
-        if isinstance(said, StoreUnavailable) and isinstance(said, HoldfastError):
+        if isinstance(error, apsw.Error) and isinstance(said, StoreUnavailable):
             self.trouble = said.message
 
-    # -- the write-ahead log
-
-    def _wal_grew(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        self.wal_pages = pages
-        return apsw.SQLITE_OK
-
-    def _truncate(self) -> None:
-        """Cuts the log back to nothing, between two groups; a reader in the way costs 50 ms at the most."""
-        if time.monotonic() < self._truncate_again_at:
-            return
+    def _cut_log(self) -> None:
         try:
-            self._connection.set_busy_timeout(50)
-            in_log, _moved = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            self.wal_pages = in_log
-        except apsw.BusyError:
-            self._truncate_again_at = time.monotonic() + 0.5
+            self._log_file.cut_if_long()
         except apsw.Error as error:
-            self._note(error)
-            log.error("truncate_failed", error=str(error))
-            if is_sync_failure(error):
-                group = Group()
-                self._refuse = group.fatal = "the disk could not confirm a write; the server starts over"
-                self._send(group)
-        finally:
-            self._connection.set_busy_timeout(5_000)
+            group = Group()
+            self._note(error, group)
+            log.error("log_not_cut", error=str(error))
+            self._send(group)
 
     # -- back to the loop
-
-    def _send_given_up(self, command: Write) -> None:
-        group = Group()
-        group.commands.append(command)
-        self._send(group)
 
     def _send(self, group: Group) -> None:
         assert self._loop is not None
