@@ -101,8 +101,8 @@ class App:
 class _Nobody:
     """Until the accounts move in, every token is unknown."""
 
-    def known(self, token: bytes) -> Caller | None:
+    def known(self, token: str) -> Caller | None:
         return None
 
-    async def verify(self, token: bytes) -> Caller:
+    async def verify(self, token: str) -> Caller:
         raise InvalidToken

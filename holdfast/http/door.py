@@ -43,8 +43,8 @@ class Door:
         limits: Limits,
     ) -> None:
         self._app = app
-        self._authenticate = authenticate
         self._known = authenticate.known
+        self._verify = authenticate.verify
         self._body_timeout = http.body_timeout
         self._trust_proxy = http.trust_proxy
         self._largest_body = max(limits.json_body, limits.push_body, limits.image, limits.pdf)
@@ -83,7 +83,7 @@ class Door:
         self._open += 1
         try:
             if token is not None:
-                here.who = self._known(token) or await self._verified(token)
+                here.who = await self._verified(token)
             refused = self._limit(scope["path"], here.who, address)
             if refused is None:
                 await self._app(scope, receive, reply)
@@ -96,12 +96,12 @@ class Door:
                 scope.get("path_template"), scope["method"], here.status, time.perf_counter() - started
             )
 
-    def _read_headers(self, scope: HTTPScope) -> tuple[str, bytes | None, str, str | None]:
+    def _read_headers(self, scope: HTTPScope) -> tuple[str, str | None, str, str | None]:
         name = token = encoding = forwarded = None
         for key, value in scope["headers"]:
             if key == b"authorization":
                 if value[:7].lower() == b"bearer ":
-                    token = value[7:].strip()
+                    token = value[7:].strip().decode("latin-1")
             elif key == b"content-encoding":
                 if value != b"identity":
                     encoding = value.decode("latin-1")
@@ -116,16 +116,16 @@ class Door:
             address = forwarded.rpartition(b",")[2].strip().decode("latin-1")
         return name or f"{self._prefix}-{next(self._numbers):x}", token, address, encoding
 
-    async def _verified(self, token: bytes) -> Caller | HoldfastError:
+    async def _verified(self, token: str) -> Caller | HoldfastError:
         """The caller, or the error to raise when a handler asks for him."""
         try:
-            return await self._authenticate.verify(token)
+            return self._known(token) or await self._verify(token)
         except HoldfastError as error:
             return error
 
     def _limit(self, path: str, caller: Caller | HoldfastError | None, address: str) -> HoldfastError | None:
         try:
-            if not isinstance(caller, Caller):
+            if caller is None or isinstance(caller, HoldfastError):
                 if path not in _UNLIMITED:
                     self._by_address.spend(address)
             elif path.startswith("/library/"):

@@ -9,32 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-import msgspec
 from litestar import Request
 from litestar.datastructures import State
 from litestar.types import HTTPScope, Send
 
-from holdfast.errors import HoldfastError, NotLoggedIn
+from holdfast.errors import Forbidden, HoldfastError, NotLoggedIn
 from holdfast.log import request_context
 
 AnyRequest = Request[object, object, State]
 
 
-class Caller(msgspec.Struct, frozen=True):
+class Caller(Protocol):
     """A user whose access token was verified for this request."""
 
-    user_id: int
-    session_version: int
-    expires_at: float
+    @property
+    def user_id(self) -> int: ...
+    @property
+    def is_admin(self) -> bool: ...
 
 
 class Authenticate(Protocol):
-    """How `accounts` is asked; raises an error of the 401 family."""
+    """How `accounts` is asked; both raise an error of the 401 family."""
 
-    def known(self, token: bytes) -> Caller | None:
+    def known(self, token: str) -> Caller | None:
         """The caller, if this token was verified before and is still good: costs microseconds."""
 
-    async def verify(self, token: bytes) -> Caller:
+    async def verify(self, token: str) -> Caller:
         """The caller, whatever it takes."""
 
 
@@ -53,9 +53,9 @@ class Visit:
 
     def fields(self) -> Mapping[str, object]:
         """What each log line of this request says."""
-        if isinstance(self.who, Caller):
-            return {"request_id": self.request_id, "user_id": self.who.user_id}
-        return {"request_id": self.request_id}
+        if self.who is None or isinstance(self.who, HoldfastError):
+            return {"request_id": self.request_id}
+        return {"request_id": self.request_id, "user_id": self.who.user_id}
 
     def header(self, name: bytes) -> str | None:
         for key, value in self.scope["headers"]:
@@ -74,8 +74,16 @@ def visit() -> Visit:
 def caller() -> Caller:
     """The caller of this request, or a 401 that says what is wrong with the token."""
     who = visit().who
-    if isinstance(who, Caller):
-        return who
-    if who is not None:
+    if who is None:
+        raise NotLoggedIn
+    if isinstance(who, HoldfastError):
         raise who
-    raise NotLoggedIn
+    return who
+
+
+def admin() -> Caller:
+    """The caller, who must be an administrator."""
+    who = caller()
+    if not who.is_admin:
+        raise Forbidden
+    return who
