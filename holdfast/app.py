@@ -14,15 +14,14 @@ from pathlib import Path
 
 from litestar.types import ASGIApp
 
+from holdfast.accounts.accounts import Accounts
+from holdfast.addresses import is_loopback
 from holdfast.clock import Clock, SystemClock
 from holdfast.data_folder import DataFolder
-from holdfast.errors import InvalidToken
 from holdfast.http import health
 from holdfast.http.door import Door
 from holdfast.http.routes import application
 from holdfast.http.server import HttpServer
-from holdfast.http.visit import Caller
-from holdfast.ids import IdMaker
 from holdfast.log import get_logger
 from holdfast.metrics import Metrics
 from holdfast.settings import Settings
@@ -31,7 +30,7 @@ from holdfast.store.migrations import of_rooms
 from holdfast.store.postgresql import PostgresqlDatabase
 from holdfast.store.sqlite import SqliteDatabase
 
-ROOMS = ("store", "http")
+ROOMS = ("store", "http", "accounts")
 
 log = get_logger("app")
 
@@ -43,6 +42,13 @@ def open_database(settings: Settings, folder: DataFolder, metrics: Metrics) -> D
     return SqliteDatabase(folder.database, settings.store, metrics)
 
 
+def registration_is_open(settings: Settings) -> bool:
+    """A server that only this machine can reach may let anyone register; any other one is asked to say so."""
+    if settings.auth.registration == "auto":
+        return is_loopback(settings.listen.http)
+    return settings.auth.registration == "open"
+
+
 class App:
     """A whole server in one process."""
 
@@ -50,9 +56,15 @@ class App:
         self.settings = settings
         self.clock = clock or SystemClock()
         self.metrics = Metrics()
-        self.ids = IdMaker(self.clock)
         self.folder = DataFolder(Path(settings.data))
         self.db = open_database(settings, self.folder, self.metrics)
+        self.accounts = Accounts(
+            self.db,
+            settings.auth,
+            self.clock,
+            self.metrics,
+            registration_open=registration_is_open(settings),
+        )
         self._running = False
 
     async def start(self) -> None:
@@ -65,6 +77,8 @@ class App:
             undo.callback(self.folder.unlock)
             await self.db.start(of_rooms(*ROOMS))
             undo.push_async_callback(self.db.stop)
+            await self.accounts.start()
+            undo.push_async_callback(self.accounts.stop)
             await self._http.start(self._http_app())
             undo.pop_all()
         self._running = True
@@ -72,6 +86,7 @@ class App:
     async def stop(self) -> None:
         self._running = False
         await self._http.stop()
+        await self.accounts.stop()
         await self.db.stop()
         self.folder.unlock()
 
@@ -95,14 +110,4 @@ class App:
     def _http_app(self) -> ASGIApp:
         settings = self.settings
         routes = application([health.router(self.metrics, self.trouble)], settings.limits)
-        return Door(routes, _Nobody(), self.clock, self.metrics, settings.http, settings.limits)
-
-
-class _Nobody:
-    """Until the accounts move in, every token is unknown."""
-
-    def known(self, token: str) -> Caller | None:
-        return None
-
-    async def verify(self, token: str) -> Caller:
-        raise InvalidToken
+        return Door(routes, self.accounts.sessions, self.clock, self.metrics, settings.http, settings.limits)

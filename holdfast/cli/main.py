@@ -10,6 +10,7 @@ import typer
 from holdfast import __version__
 from holdfast.cli.serve import serve
 from holdfast.cli.settings import settings
+from holdfast.cli.users import token, user
 from holdfast.errors import CannotStart, HoldfastError
 
 cli = typer.Typer(
@@ -40,6 +41,8 @@ def holdfast(
 
 cli.command()(serve)
 cli.command()(settings)
+cli.add_typer(user, name="user")
+cli.command()(token)
 
 
 def main() -> None:
