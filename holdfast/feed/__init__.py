@@ -1,0 +1,43 @@
+"""The kernel: logs of spaces, links to their members, positions, pages, checksums, epochs, sweeps.
+
+It knows spaces (numbers), owners (numbers) and entities (a small number for the kind, an id). It must not know
+books, bills, HTTP, nor the time: whoever calls tells it. `docs/rooms/feed.md` has the picture.
+
+    def create_bill(tx, …):                                    def changes(view, …):
+        space = lock_space(tx, book.space)                         found = page(view, Ask(owner, since, 100), …)
+        …rules, the bill's own rows…                               carried = parents_ahead(view, …)
+        (done,) = record(tx, now_ms, [Turn(space, changes)])       …the entities' own rows…
+"""
+
+from holdfast.feed.digest import Checksum, checksum, revision_hash
+from holdfast.feed.epoch import ensure_epoch, new_epoch
+from holdfast.feed.head import head
+from holdfast.feed.page import Ask, Page, Parent, page, parents_ahead
+from holdfast.feed.ranges import Entry
+from holdfast.feed.record import Recorded, record
+from holdfast.feed.space import Change, Space, Turn, lock_space, lock_spaces, open_space
+from holdfast.feed.sweep import sweep
+
+__all__ = [
+    "Ask",
+    "Change",
+    "Checksum",
+    "Entry",
+    "Page",
+    "Parent",
+    "Recorded",
+    "Space",
+    "Turn",
+    "checksum",
+    "ensure_epoch",
+    "head",
+    "lock_space",
+    "lock_spaces",
+    "new_epoch",
+    "open_space",
+    "page",
+    "parents_ahead",
+    "record",
+    "revision_hash",
+    "sweep",
+]
