@@ -55,13 +55,13 @@ class Accounts:
         clock: Clock,
         metrics: Metrics | None = None,
         *,
-        on_loopback: bool,
+        registration_open: bool = False,
     ) -> None:
         metrics = metrics or Metrics()
         self._db = db
         self._settings = settings
         self._clock = clock
-        self._registration_open = rules.registration_is_open(settings.registration, on_loopback=on_loopback)
+        self._registration_open = registration_open
         self._new_id = IdMaker(clock)
         self.passwords = Passwords(settings, metrics)
         self.throttle = Throttle(clock, settings.login_tries)

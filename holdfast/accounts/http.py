@@ -1,4 +1,4 @@
-"""`/auth/*` and `/.well-known/jwks.json`: parses, asks `Accounts`, answers. And the bearer tokens of every request."""
+"""`/auth/*` and `/.well-known/jwks.json`: parses, asks `Accounts`, answers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from holdfast.accounts import actions, rules
 from holdfast.accounts.accounts import Accounts
 from holdfast.accounts.keys import PublicJwk
 from holdfast.accounts.model import LoggedIn, NewUser
-from holdfast.accounts.sessions import Session, Sessions
+from holdfast.accounts.sessions import Session
 from holdfast.accounts.tokens import LONGEST
 from holdfast.clock import Clock
 from holdfast.errors import KeyReused, WrongCredentials
 from holdfast.http.envelope import Answer, answer
 from holdfast.http.handlers import get, post
 from holdfast.http.idempotency import Key, key_of, once
-from holdfast.http.visit import Caller, caller, visit
+from holdfast.http.visit import caller, visit
 from holdfast.store import Database, Transaction
 
 JWKS_CACHE = "public, max-age=300"
@@ -66,23 +66,11 @@ class KeySet(Struct, frozen=True):
     keys: list[PublicJwk]
 
 
-class BearerTokens:
-    """How the HTTP door asks who is calling."""
-
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
-        self._known = sessions.known
-
-    def known(self, token: bytes) -> Caller | None:
-        session = self._known(token)
-        return None if session is None else _caller(session)
-
-    async def verify(self, token: bytes) -> Caller:
-        return _caller(await self._sessions.verify(token))
-
-
-def _caller(session: Session) -> Caller:
-    return Caller(session.user_id, session.sv, session.expires_ms / 1000)
+def this_session() -> Session:
+    """The session of the request under way, or a 401."""
+    who = caller()
+    assert isinstance(who, Session), "the door asks `Sessions`"
+    return who
 
 
 def register_once(tx: Transaction, key: Key | None, new: NewUser) -> Registered:
@@ -124,7 +112,7 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
 
     @post("/auth/verify", summary="Whose access token is this?", status_code=200)
     async def verify(data: AccessToken) -> Answer[Verified]:
-        session = await accounts.sessions.verify(data.access_token.encode())
+        session = await accounts.sessions.verify(data.access_token)
         left = (session.expires_ms - clock.now_ms()) // 1000
         return answer(Verified(str(session.user_id), session.name, session.is_admin, max(0, left)))
 
@@ -137,17 +125,17 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
     @post("/auth/logout-all", summary="End every session", status_code=200, security=[{"token": []}])
     async def log_out_everywhere() -> Answer[None]:
         """On every device of this user, at once, live connections too."""
-        who = caller()
-        await accounts.log_out_everywhere(who.user_id, who.session_version)
+        who = this_session()
+        await accounts.log_out_everywhere(who.user_id, who.sv)
         return answer(None)
 
     @post("/auth/password", summary="Change the password", status_code=200, security=[{"token": []}])
     async def change_password(data: PasswordChange) -> Answer[LoggedIn]:
         """Ends every session and answers a new one, as a login does."""
-        who = caller()
+        who = this_session()
         return answer(
             await accounts.change_password(
-                who.user_id, who.session_version, data.current_password, data.new_password, visit().address
+                who.user_id, who.sv, data.current_password, data.new_password, visit().address
             )
         )
 

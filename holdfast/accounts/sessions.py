@@ -110,7 +110,7 @@ class Sessions:
         """
         self._handlers.append(handler)
 
-    def known(self, token: bytes) -> Session | None:
+    def known(self, token: str) -> Session | None:
         """The session of a token verified before, if it is still good; None when `verify` has to say."""
         key = _key(token)
         session = self._held.get(key)
@@ -121,7 +121,7 @@ class Sessions:
             return None
         return session
 
-    async def verify(self, token: bytes) -> Session:
+    async def verify(self, token: str) -> Session:
         """The session this token stands for; raises `InvalidToken`, `TokenExpired` or `SessionInvalid`."""
         if (session := self.known(token)) is not None:
             return session
@@ -216,6 +216,6 @@ def _looked_at(task: asyncio.Task[None]) -> None:
         task.exception()
 
 
-def _key(token: bytes) -> bytes:
+def _key(token: str) -> bytes:
     """What a token is remembered by: not the token, so that a dump of this memory logs nobody in."""
-    return sha256(token).digest()
+    return sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -76,7 +76,7 @@ class AccessTokens:
             _write_claims(claims), self._keys.signing, algorithm=self._keys.algorithm, headers=self._header
         )
 
-    def read(self, token: bytes) -> Claims:
+    def read(self, token: str) -> Claims:
         """What this token says, if it is ours and its time has not come; `sv` is for the caller to compare."""
         if len(token) > LONGEST:
             raise InvalidToken

@@ -50,7 +50,7 @@ class AccountsOpener:
     async def on(
         self, db: Database, settings: Auth = CHEAP, clock: Clock | None = None
     ) -> AsyncIterator[Accounts]:
-        accounts = Accounts(db, settings, clock or self.clock, on_loopback=True)
+        accounts = Accounts(db, settings, clock or self.clock, registration_open=True)
         await accounts.start()
         try:
             yield accounts

@@ -33,7 +33,7 @@ async def ann_logs_in(accounts: Accounts, password: str = PASSWORD) -> LoggedIn:
 async def test_who_registers_can_log_in_and_is_known_by_the_token(accounts: Accounts) -> None:
     user = await accounts.add_user("ann", PASSWORD)
     login = await ann_logs_in(accounts)
-    session = await accounts.sessions.verify(login.access_token.encode())
+    session = await accounts.sessions.verify(login.access_token)
     assert (session.user_id, session.name, session.is_admin) == (user.id, "ann", False)
     assert login.user_id == str(user.id)
     assert (login.access_token_expires_in_seconds, login.refresh_token_expires_in_seconds) == (
@@ -53,12 +53,12 @@ async def test_of_two_who_register_one_name_at_once_exactly_one_wins(accounts: A
 
 async def test_registration_can_be_closed_and_the_operator_still_adds_users(open_store: OpenStore) -> None:
     async with open_store(MIGRATIONS) as db:
-        accounts = Accounts(db, CHEAP, ManualClock(), on_loopback=False)
+        accounts = Accounts(db, CHEAP, ManualClock(), registration_open=False)
         await accounts.start()
         with pytest.raises(RegistrationClosed):
             accounts.require_open_registration()
         user = await accounts.add_user("ann", PASSWORD, is_admin=True)
-        assert (await accounts.sessions.verify((await ann_logs_in(accounts)).access_token.encode())).is_admin
+        assert (await accounts.sessions.verify((await ann_logs_in(accounts)).access_token)).is_admin
         assert await accounts.user_named(str(user.id)) == await accounts.user_named("ANN") == user
         with pytest.raises(NotFound):
             await accounts.user_named("nobody")
@@ -126,36 +126,36 @@ async def test_logout_ends_this_login_and_no_other(accounts: Accounts) -> None:
 async def test_logout_everywhere_ends_every_session_at_once(accounts: Accounts) -> None:
     await accounts.add_user("ann", PASSWORD)
     logins = [await ann_logs_in(accounts) for _ in range(3)]
-    sessions = [await accounts.sessions.verify(login.access_token.encode()) for login in logins]
+    sessions = [await accounts.sessions.verify(login.access_token) for login in logins]
     await accounts.log_out_everywhere(sessions[0].user_id, sessions[0].sv)
     for login in logins:
         with pytest.raises(SessionInvalid):
-            await accounts.sessions.verify(login.access_token.encode())
+            await accounts.sessions.verify(login.access_token)
         with pytest.raises(SessionInvalid):
             await accounts.refresh(login.refresh_token)
     later = await ann_logs_in(accounts)
     await accounts.log_out_everywhere(
         sessions[1].user_id, sessions[1].sv
     )  # a late repetition of the same wish
-    await accounts.sessions.verify(later.access_token.encode())
+    await accounts.sessions.verify(later.access_token)
 
 
 async def test_a_new_password_ends_every_session_but_the_one_it_answers(accounts: Accounts) -> None:
     await accounts.add_user("ann", PASSWORD)
     login = await ann_logs_in(accounts)
-    session = await accounts.sessions.verify(login.access_token.encode())
+    session = await accounts.sessions.verify(login.access_token)
     with pytest.raises(WrongCredentials):
         await accounts.change_password(session.user_id, session.sv, "wrong password", NEW_PASSWORD, HERE)
     changed = await accounts.change_password(session.user_id, session.sv, PASSWORD, NEW_PASSWORD, HERE)
     with pytest.raises(SessionInvalid):
-        await accounts.sessions.verify(login.access_token.encode())
+        await accounts.sessions.verify(login.access_token)
     with pytest.raises(SessionInvalid):
         await accounts.refresh(login.refresh_token)
     with pytest.raises(SessionInvalid):
         await accounts.change_password(session.user_id, session.sv, NEW_PASSWORD, PASSWORD, HERE)
     with pytest.raises(WrongCredentials):
         await ann_logs_in(accounts)
-    await accounts.sessions.verify(changed.access_token.encode())
+    await accounts.sessions.verify(changed.access_token)
     await accounts.refresh(changed.refresh_token)
     await ann_logs_in(accounts, NEW_PASSWORD)
 
@@ -165,10 +165,10 @@ async def test_what_the_operator_does_ends_sessions_too(accounts: Accounts) -> N
 
     async def ends_the_session(what: object) -> None:
         login = await ann_logs_in(accounts)
-        await accounts.sessions.verify(login.access_token.encode())
+        await accounts.sessions.verify(login.access_token)
         await what  # type: ignore[misc]
         with pytest.raises(SessionInvalid):
-            await accounts.sessions.verify(login.access_token.encode())
+            await accounts.sessions.verify(login.access_token)
         with pytest.raises(SessionInvalid):
             await accounts.refresh(login.refresh_token)
 
@@ -189,13 +189,13 @@ async def test_with_single_device_a_login_ends_the_one_before(open_accounts: Ope
     async with open_accounts(with_settings(single_device=True)) as accounts:
         await accounts.add_user("ann", PASSWORD)
         phone = await ann_logs_in(accounts)
-        await accounts.sessions.verify(phone.access_token.encode())
+        await accounts.sessions.verify(phone.access_token)
         tablet = await ann_logs_in(accounts)
         with pytest.raises(SessionInvalid):
-            await accounts.sessions.verify(phone.access_token.encode())
+            await accounts.sessions.verify(phone.access_token)
         with pytest.raises(SessionInvalid):
             await accounts.refresh(phone.refresh_token)
-        await accounts.sessions.verify(tablet.access_token.encode())
+        await accounts.sessions.verify(tablet.access_token)
         await accounts.refresh(tablet.refresh_token)
 
 
@@ -204,7 +204,7 @@ async def test_tokens_outlive_a_restart_and_a_lost_cache_logs_nobody_out(open_ac
         await accounts.add_user("ann", PASSWORD)
         login = await ann_logs_in(accounts)
     async with open_accounts() as accounts:
-        await accounts.sessions.verify(login.access_token.encode())
+        await accounts.sessions.verify(login.access_token)
         await accounts.refresh(login.refresh_token)
 
 
@@ -219,19 +219,19 @@ async def test_a_hash_of_other_settings_is_renewed_at_login(
         found = await db.read(credentials, "ann")
         assert found is not None
         assert found.password_hash.startswith("$argon2id$v=19$m=8,t=2,p=1$")
-        await accounts.sessions.verify(said[0].access_token.encode())
+        await accounts.sessions.verify(said[0].access_token)
         await ann_logs_in(accounts)
 
 
 async def test_access_tokens_expire_and_so_do_refresh_tokens(accounts: Accounts, clock: ManualClock) -> None:
     await accounts.add_user("ann", PASSWORD)
     login = await ann_logs_in(accounts)
-    await accounts.sessions.verify(login.access_token.encode())
+    await accounts.sessions.verify(login.access_token)
     clock.advance(1800)
     with pytest.raises(TokenExpired):
-        await accounts.sessions.verify(login.access_token.encode())
+        await accounts.sessions.verify(login.access_token)
     with pytest.raises(TokenExpired):
-        await accounts.sessions.verify(login.access_token.encode())
+        await accounts.sessions.verify(login.access_token)
     clock.advance(2_592_000 - 1800)
     with pytest.raises(TokenExpired):
         await accounts.refresh(login.refresh_token)
