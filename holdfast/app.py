@@ -14,6 +14,7 @@ from pathlib import Path
 
 from litestar.types import ASGIApp
 
+from holdfast.accounts import http as accounts_http
 from holdfast.accounts.accounts import Accounts
 from holdfast.addresses import is_loopback
 from holdfast.clock import Clock, SystemClock
@@ -109,5 +110,9 @@ class App:
 
     def _http_app(self) -> ASGIApp:
         settings = self.settings
-        routes = application([health.router(self.metrics, self.trouble)], settings.limits)
+        routers = [
+            health.router(self.metrics, self.trouble),
+            accounts_http.router(self.accounts, self.db, self.clock),
+        ]
+        routes = application(routers, settings.limits)
         return Door(routes, self.accounts.sessions, self.clock, self.metrics, settings.http, settings.limits)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import AsyncIterator
 
 from holdfast.accounts import actions, keys, queries, rules
 from holdfast.accounts.keys import PublicJwk
-from holdfast.accounts.model import FreshToken, Grant, LoggedIn, User
-from holdfast.accounts.passwords import Passwords
+from holdfast.accounts.model import Credentials, FreshToken, Grant, LoggedIn, NewUser, User
+from holdfast.accounts.passwords import Passwords, Verdict
 from holdfast.accounts.rules import Exchange
-from holdfast.accounts.sessions import Session, Sessions
-from holdfast.accounts.throttle import Throttle
+from holdfast.accounts.sessions import Sessions
+from holdfast.accounts.throttle import Throttle, Try
 from holdfast.accounts.tokens import AccessTokens, new_refresh_token, refresh_hash
 from holdfast.clock import Clock
 from holdfast.errors import (
     HoldfastError,
     InvalidToken,
-    NameTaken,
     NotFound,
     RegistrationClosed,
     SessionInvalid,
@@ -37,6 +37,7 @@ from holdfast.store import Database
 
 SWEEP_SECONDS = 3600.0
 DAY_SECONDS = 86_400
+USERS_PAGE = 1_000
 
 log = get_logger("accounts")
 
@@ -86,27 +87,30 @@ class Accounts:
 
     # -- users
 
-    async def register(self, name: str, password: str) -> User:
-        if not self._registration_open:
-            raise RegistrationClosed
-        return await self.add_user(name, password)
-
-    async def add_user(self, name: str, password: str, *, is_admin: bool = False) -> User:
-        """As `register`, for the operator: registration may be closed."""
+    async def new_user(self, name: str, password: str, *, is_admin: bool = False) -> NewUser:
+        """What `actions.add_user` needs: the name may still be taken."""
         name = rules.checked_name(name)
         password = rules.checked_password(password, self._settings.password_min)
-        if await self._db.glance(queries.user_by_key, rules.name_key(name)) is not None:
-            raise NameTaken  # before the hash is paid for
-        user = await self._db.write(
-            actions.add_user,
-            self._new_id(),
-            name,
-            await self.passwords.hash(password),
-            self._clock.now_ms(),
-            is_admin=is_admin,
-        )
+        password_hash = await self.passwords.hash(password)
+        return NewUser(self._new_id(), name, password_hash, self._clock.now_ms(), is_admin)
+
+    async def add_user(self, name: str, password: str, *, is_admin: bool = False) -> User:
+        """The operator adds a user, whether registration is open or closed."""
+        user = await self._db.write(actions.add_user, await self.new_user(name, password, is_admin=is_admin))
         log.info("user_added", user_id=user.id, is_admin=is_admin)
         return user
+
+    def require_open_registration(self) -> None:
+        if not self._registration_open:
+            raise RegistrationClosed
+
+    async def list_users(self) -> AsyncIterator[User]:
+        """All users, by id, in pages."""
+        above = 0
+        while page := await self._db.read(queries.users_page, above, USERS_PAGE):
+            for user in page:
+                yield user
+            above = page[-1].id
 
     async def user_named(self, name: str) -> User:
         """The user whom the operator means, by name or by id."""
@@ -135,31 +139,35 @@ class Accounts:
     async def log_in(self, name: str, password: str, address: str) -> LoggedIn:
         key = rules.key_of_existing(name)
         attempt = self.throttle.begin(key or "", address)
-        try:
-            credentials = await self._db.glance(queries.credentials, key) if key is not None else None
-            typed = rules.typed_password(password)
-            stored = None if credentials is None or typed is None else credentials.password_hash
-            verdict = await self.passwords.verify(stored, typed or "")
-            if credentials is None or credentials.disabled or not verdict.right:
-                self._logins.add("refused")
-                log.info("login_refused", user_id=credentials.user_id if credentials else None)
-                raise WrongCredentials
-            refresh_token, fresh = self._fresh_token()
-            grant = await self._db.write(
-                actions.log_in,
-                credentials,
-                self._new_id(),
-                fresh,
-                renewed_hash=verdict.renewed_hash,
-                single_device=self._settings.single_device,
-            )
-        except Unavailable:
-            attempt.never_mind()
-            raise
+        credentials = await self._db.glance(queries.credentials, key) if key is not None else None
+        verdict = await self._verify(attempt, credentials, password)
+        if credentials is None or credentials.disabled or not verdict.right:
+            self._logins.add("refused")
+            log.info("login_refused", user_id=credentials.user_id if credentials else None)
+            raise WrongCredentials
+        refresh_token, fresh = self._fresh_token()
         attempt.succeeded()
+        grant = await self._db.write(
+            actions.log_in,
+            credentials,
+            self._new_id(),
+            fresh,
+            renewed_hash=verdict.renewed_hash,
+            single_device=self._settings.single_device,
+        )
         self._logins.add("ok")
         log.info("logged_in", user_id=grant.user_id)
         return self._logged_in(grant, refresh_token)
+
+    async def _verify(self, attempt: Try, credentials: Credentials | None, password: str) -> Verdict:
+        """One argon2 verification, whether there is anything to compare with or not."""
+        typed = rules.typed_password(password)
+        stored = None if credentials is None or typed is None else credentials.password_hash
+        try:
+            return await self.passwords.verify(stored, typed or "")
+        except Unavailable:
+            attempt.never_mind()
+            raise
 
     async def refresh(self, presented: str) -> LoggedIn:
         presented_hash = refresh_hash(presented)
@@ -181,39 +189,38 @@ class Accounts:
         if await self._db.glance(queries.knows_token, presented_hash):
             await self._db.write(actions.log_out, presented_hash, self._clock.now_ms())
 
-    async def log_out_everywhere(self, session: Session) -> None:
-        await self._db.write(actions.log_out_everywhere, session.user_id, session.sv)
-        log.info("logged_out_everywhere", user_id=session.user_id)
+    async def log_out_everywhere(self, user_id: int, sv: int) -> None:
+        """Ends every session of whoever asks from a session of this sv."""
+        await self._db.write(actions.log_out_everywhere, user_id, sv)
+        log.info("logged_out_everywhere", user_id=user_id)
 
     async def end_sessions(self, user: User) -> None:
         """The operator logs a user out."""
         await self._db.write(actions.log_out_everywhere, user.id)
         log.info("sessions_ended", user_id=user.id)
 
-    async def change_password(self, session: Session, current: str, new: str, address: str) -> LoggedIn:
-        """Ends every session of the user, this one too, and answers a new one."""
+    async def change_password(self, user_id: int, sv: int, current: str, new: str, address: str) -> LoggedIn:
+        """Ends every session of whoever asks from a session of this sv, that one too, and answers a new one."""
         new = rules.checked_password(new, self._settings.password_min, "newPassword")
-        attempt = self.throttle.begin(rules.name_key(session.name), address)
-        try:
-            credentials = await self._db.glance(queries.credentials_by_id, session.user_id)
-            if credentials is None or credentials.sv != session.sv:
-                raise SessionInvalid
-            typed = rules.typed_password(current)
-            stored = None if typed is None else credentials.password_hash
-            verdict = await self.passwords.verify(stored, typed or "")
-            if not verdict.right:
-                raise WrongCredentials
-            new_hash = await self.passwords.hash(new)
-            refresh_token, fresh = self._fresh_token()
-            grant = await self._db.write(
-                actions.change_password, credentials, new_hash, self._new_id(), fresh
-            )
-        except (Unavailable, SessionInvalid):
-            attempt.never_mind()
-            raise
-        attempt.succeeded()
+        credentials = await self.check_password(user_id, current, address)
+        if credentials.sv != sv:
+            raise SessionInvalid
+        new_hash = await self.passwords.hash(new)
+        refresh_token, fresh = self._fresh_token()
+        grant = await self._db.write(actions.change_password, credentials, new_hash, self._new_id(), fresh)
         log.info("password_changed", user_id=grant.user_id)
         return self._logged_in(grant, refresh_token)
+
+    async def check_password(self, user_id: int, password: str, address: str) -> Credentials:
+        """That this is the user's password; throttled like a login."""
+        credentials = await self._db.glance(queries.credentials_by_id, user_id)
+        if credentials is None:
+            raise SessionInvalid
+        attempt = self.throttle.begin(rules.name_key(credentials.name), address)
+        if not (await self._verify(attempt, credentials, password)).right:
+            raise WrongCredentials
+        attempt.succeeded()
+        return credentials
 
     async def access_token_for(self, user: User) -> str:
         """For `holdfast token`: an access token alone, which nothing can refresh."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.accounts import queries as sql
-from holdfast.accounts.model import Credentials, FreshToken, Grant, SessionsEnded, User
+from holdfast.accounts.model import Credentials, FreshToken, Grant, NewUser, SessionsEnded, User
 from holdfast.accounts.rules import Exchange, exchange, name_key
 from holdfast.errors import NameTaken, NotFound, SessionInvalid, WrongCredentials
 from holdfast.store import Transaction
@@ -13,22 +13,20 @@ SWEEP_CHAINS = 100
 TOKEN_SECRET = "accounts.token_secret"  # noqa: S105 - its name in `meta`
 
 
-def add_user(
-    tx: Transaction, user_id: int, name: str, password_hash: str, now_ms: int, *, is_admin: bool = False
-) -> User:
+def add_user(tx: Transaction, new: NewUser) -> User:
     added = tx.execute(
         sql.ADD_USER,
-        id=user_id,
-        name=name,
-        key=name_key(name),
-        password_hash=password_hash,
-        is_admin=is_admin,
+        id=new.id,
+        name=new.name,
+        key=name_key(new.name),
+        password_hash=new.password_hash,
+        is_admin=new.is_admin,
         disabled=False,
-        now=now_ms,
+        now=new.made_ms,
     )
     if not added:
         raise NameTaken
-    return User(user_id, name, is_admin, False, 1)
+    return User(new.id, new.name, new.is_admin, False, 1)
 
 
 def log_in(

@@ -15,6 +15,19 @@ class User(Struct, frozen=True):
     sv: int
 
 
+class NewUser(Struct, frozen=True):
+    """A user about to be added: name and password have been found good, the password is a hash already."""
+
+    id: int
+    name: str
+    password_hash: str
+    made_ms: int
+    is_admin: bool = False
+
+    def __repr__(self) -> str:
+        return f"NewUser(id={self.id})"
+
+
 class Credentials(Struct, frozen=True):
     """What a login is checked against; `password_sv` is the sv at which this password was set."""
 

@@ -8,8 +8,6 @@ look alike would be two users; unassigned ones too, because a later Unicode may 
 from __future__ import annotations
 
 from enum import Enum, auto
-from ipaddress import ip_address
-from typing import Literal
 from unicodedata import category, normalize
 
 from holdfast.accounts.model import RefreshState
@@ -94,16 +92,3 @@ def exchange(token: RefreshState, now_ms: int, grace_ms: int) -> Exchange:
     if token.exchanged_ms is None:
         return Exchange.NEXT
     return Exchange.AGAIN if now_ms < token.exchanged_ms + grace_ms else Exchange.REUSED
-
-
-def registration_is_open(mode: Literal["auto", "open", "closed"], http_address: str) -> bool:
-    """`auto` opens registration to this machine alone: while HTTP listens on a loopback address."""
-    if mode != "auto":
-        return mode == "open"
-    host = http_address.rpartition(":")[0].strip("[]")
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -9,7 +9,7 @@
 The store is the truth: what is remembered counts only while the last poll is younger than `MAX_AGE`; older (the loop
 stood still, the store is away) and everyone waits for the next poll, and gets 503 when it fails.
 
-A `User`'s sv lives in one `_Watched` as long as any session of it is held by anyone, here or in a live connection:
+A user's sv lives in one `Watched` as long as any session of it is held by anyone, here or in a live connection:
 so a raise finds every one of them, also a session that is being verified at this moment.
 """
 
@@ -21,6 +21,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import sha256
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from holdfast.accounts import queries
 from holdfast.accounts.model import SessionsEnded
@@ -36,7 +38,7 @@ MAX_AGE = 2.5  # less than the 3 s within which a raised sv must be seen
 log = get_logger("accounts")
 
 
-class _Watched:
+class Watched:
     """A user's sv, as far as this process knows."""
 
     __slots__ = ("__weakref__", "sv")
@@ -49,24 +51,19 @@ class _Watched:
             self.sv = sv
 
 
-class Session:
+class Session(Struct, frozen=True, eq=False):
     """What a verified access token stands for. Whoever holds one can see at any time whether it has ended."""
 
-    __slots__ = ("_watched", "expires_ms", "is_admin", "name", "sv", "user_id")
-
-    def __init__(
-        self, user_id: int, name: str, sv: int, expires_ms: int, watched: _Watched, *, is_admin: bool
-    ) -> None:
-        self.user_id = user_id
-        self.name = name
-        self.sv = sv
-        self.expires_ms = expires_ms
-        self.is_admin = is_admin
-        self._watched = watched
+    user_id: int
+    name: str
+    is_admin: bool
+    sv: int
+    expires_ms: int
+    watched: Watched
 
     @property
     def ended(self) -> bool:
-        return self.sv != self._watched.sv
+        return self.sv != self.watched.sv
 
     def why_over(self, now_ms: int) -> NotLoggedIn | None:
         """Why this session is good no longer, or None."""
@@ -82,7 +79,7 @@ class Sessions:
         self._clock = clock
         self._limit = limit
         self._held: OrderedDict[bytes, Session] = OrderedDict()  # oldest first
-        self._watched: WeakValueDictionary[int, _Watched] = WeakValueDictionary()
+        self._watched: WeakValueDictionary[int, Watched] = WeakValueDictionary()
         self._handlers: list[Callable[[SessionsEnded], None]] = []
         self._seen = 0
         self._fresh_until = 0.0
@@ -114,15 +111,14 @@ class Sessions:
         self._handlers.append(handler)
 
     def known(self, token: str) -> Session | None:
-        """The session of a token seen before; None when it has to be verified. Raises why it is over."""
+        """The session of a token verified before, if it is still good; None when `verify` has to say."""
         key = _key(token)
         session = self._held.get(key)
         if session is None or self._clock.monotonic() >= self._fresh_until:
             return None
-        why = session.why_over(self._clock.now_ms())
-        if why is not None:
+        if session.sv != session.watched.sv or session.expires_ms <= self._clock.now_ms():
             del self._held[key]
-            raise why
+            return None
         return session
 
     async def verify(self, token: str) -> Session:
@@ -132,14 +128,14 @@ class Sessions:
         claims = self._tokens.read(token)
         while self._clock.monotonic() >= self._fresh_until:
             await self._caught_up()
-        watched = self._watched.setdefault(claims.user_id, _Watched())
+        watched = self._watched.setdefault(claims.user_id, Watched())
         user = await self._db.glance(queries.user, claims.user_id)
         if user is None:
             raise InvalidToken
         watched.learn(
             user.sv
         )  # what was raised since the row was read has been learned already, and is higher
-        session = Session(user.id, user.name, claims.sv, claims.exp * 1000, watched, is_admin=user.is_admin)
+        session = Session(user.id, user.name, user.is_admin, claims.sv, claims.exp * 1000, watched)
         if session.ended or user.disabled:
             raise SessionInvalid
         self._hold(_key(token), session)

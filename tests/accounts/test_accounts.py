@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from holdfast.accounts import Accounts, LoggedIn
+from holdfast.accounts.queries import credentials
 from holdfast.clock import ManualClock
 from holdfast.errors import (
     InvalidField,
@@ -19,7 +20,6 @@ from holdfast.errors import (
     TooManyLogins,
     WrongCredentials,
 )
-from holdfast.settings import Auth
 from tests.accounts.conftest import CHEAP, HERE, MIGRATIONS, PASSWORD, OpenAccounts, with_settings
 from tests.conftest import OpenStore
 
@@ -31,7 +31,7 @@ async def ann_logs_in(accounts: Accounts, password: str = PASSWORD) -> LoggedIn:
 
 
 async def test_who_registers_can_log_in_and_is_known_by_the_token(accounts: Accounts) -> None:
-    user = await accounts.register("ann", PASSWORD)
+    user = await accounts.add_user("ann", PASSWORD)
     login = await ann_logs_in(accounts)
     session = await accounts.sessions.verify(login.access_token)
     assert (session.user_id, session.name, session.is_admin) == (user.id, "ann", False)
@@ -44,11 +44,11 @@ async def test_who_registers_can_log_in_and_is_known_by_the_token(accounts: Acco
 
 async def test_of_two_who_register_one_name_at_once_exactly_one_wins(accounts: Accounts) -> None:
     said = await asyncio.gather(
-        accounts.register("Zoë", PASSWORD), accounts.register("ZOE\u0308", PASSWORD), return_exceptions=True
+        accounts.add_user("Zoë", PASSWORD), accounts.add_user("ZOE\u0308", PASSWORD), return_exceptions=True
     )
     assert sorted(type(answer).__name__ for answer in said) == ["NameTaken", "User"]
     with pytest.raises(NameTaken):
-        await accounts.register("zoë", PASSWORD)
+        await accounts.add_user("zoë", PASSWORD)
 
 
 async def test_registration_can_be_closed_and_the_operator_still_adds_users(open_store: OpenStore) -> None:
@@ -56,26 +56,27 @@ async def test_registration_can_be_closed_and_the_operator_still_adds_users(open
         accounts = Accounts(db, CHEAP, ManualClock(), registration_open=False)
         await accounts.start()
         with pytest.raises(RegistrationClosed):
-            await accounts.register("ann", PASSWORD)
+            accounts.require_open_registration()
         user = await accounts.add_user("ann", PASSWORD, is_admin=True)
         assert (await accounts.sessions.verify((await ann_logs_in(accounts)).access_token)).is_admin
         assert await accounts.user_named(str(user.id)) == await accounts.user_named("ANN") == user
         with pytest.raises(NotFound):
             await accounts.user_named("nobody")
+        assert [listed async for listed in accounts.list_users()] == [user]
         await accounts.stop()
 
 
 @pytest.mark.parametrize("password", ["short", "x" * 1025])
 async def test_a_password_too_short_or_too_long_is_refused(accounts: Accounts, password: str) -> None:
     with pytest.raises(InvalidField, match="password"):
-        await accounts.register("ann", password)
+        await accounts.add_user("ann", password)
 
 
 async def test_wrong_unknown_and_disabled_answer_alike_and_each_costs_one_real_verification(
     accounts: Accounts,
 ) -> None:
-    await accounts.register("ann", PASSWORD)
-    await accounts.register("bob", PASSWORD)
+    await accounts.add_user("ann", PASSWORD)
+    await accounts.add_user("bob", PASSWORD)
     await accounts.set_disabled(await accounts.user_named("bob"), disabled=True)
     said = []
     for name, password in [
@@ -98,7 +99,7 @@ async def test_wrong_unknown_and_disabled_answer_alike_and_each_costs_one_real_v
 async def test_the_sixth_failure_in_a_minute_is_refused_until_the_minute_is_over(
     accounts: Accounts, clock: ManualClock
 ) -> None:
-    await accounts.register("ann", PASSWORD)
+    await accounts.add_user("ann", PASSWORD)
     for _ in range(5):
         with pytest.raises(WrongCredentials):
             await ann_logs_in(accounts, "wrong password")
@@ -112,7 +113,7 @@ async def test_the_sixth_failure_in_a_minute_is_refused_until_the_minute_is_over
 
 
 async def test_logout_ends_this_login_and_no_other(accounts: Accounts) -> None:
-    await accounts.register("ann", PASSWORD)
+    await accounts.add_user("ann", PASSWORD)
     phone, tablet = await ann_logs_in(accounts), await ann_logs_in(accounts)
     await accounts.log_out(phone.refresh_token)
     await accounts.log_out(phone.refresh_token)
@@ -123,33 +124,35 @@ async def test_logout_ends_this_login_and_no_other(accounts: Accounts) -> None:
 
 
 async def test_logout_everywhere_ends_every_session_at_once(accounts: Accounts) -> None:
-    await accounts.register("ann", PASSWORD)
+    await accounts.add_user("ann", PASSWORD)
     logins = [await ann_logs_in(accounts) for _ in range(3)]
     sessions = [await accounts.sessions.verify(login.access_token) for login in logins]
-    await accounts.log_out_everywhere(sessions[0])
+    await accounts.log_out_everywhere(sessions[0].user_id, sessions[0].sv)
     for login in logins:
         with pytest.raises(SessionInvalid):
-            accounts.sessions.known(login.access_token)
+            await accounts.sessions.verify(login.access_token)
         with pytest.raises(SessionInvalid):
             await accounts.refresh(login.refresh_token)
     later = await ann_logs_in(accounts)
-    await accounts.log_out_everywhere(sessions[1])  # a late repetition of the same wish
+    await accounts.log_out_everywhere(
+        sessions[1].user_id, sessions[1].sv
+    )  # a late repetition of the same wish
     await accounts.sessions.verify(later.access_token)
 
 
 async def test_a_new_password_ends_every_session_but_the_one_it_answers(accounts: Accounts) -> None:
-    await accounts.register("ann", PASSWORD)
+    await accounts.add_user("ann", PASSWORD)
     login = await ann_logs_in(accounts)
     session = await accounts.sessions.verify(login.access_token)
     with pytest.raises(WrongCredentials):
-        await accounts.change_password(session, "wrong password", NEW_PASSWORD, HERE)
-    changed = await accounts.change_password(session, PASSWORD, NEW_PASSWORD, HERE)
+        await accounts.change_password(session.user_id, session.sv, "wrong password", NEW_PASSWORD, HERE)
+    changed = await accounts.change_password(session.user_id, session.sv, PASSWORD, NEW_PASSWORD, HERE)
     with pytest.raises(SessionInvalid):
         await accounts.sessions.verify(login.access_token)
     with pytest.raises(SessionInvalid):
         await accounts.refresh(login.refresh_token)
     with pytest.raises(SessionInvalid):
-        await accounts.change_password(session, NEW_PASSWORD, PASSWORD, HERE)
+        await accounts.change_password(session.user_id, session.sv, NEW_PASSWORD, PASSWORD, HERE)
     with pytest.raises(WrongCredentials):
         await ann_logs_in(accounts)
     await accounts.sessions.verify(changed.access_token)
@@ -158,7 +161,7 @@ async def test_a_new_password_ends_every_session_but_the_one_it_answers(accounts
 
 
 async def test_what_the_operator_does_ends_sessions_too(accounts: Accounts) -> None:
-    user = await accounts.register("ann", PASSWORD)
+    user = await accounts.add_user("ann", PASSWORD)
 
     async def ends_the_session(what: object) -> None:
         login = await ann_logs_in(accounts)
@@ -184,7 +187,7 @@ async def test_what_the_operator_does_ends_sessions_too(accounts: Accounts) -> N
 
 async def test_with_single_device_a_login_ends_the_one_before(open_accounts: OpenAccounts) -> None:
     async with open_accounts(with_settings(single_device=True)) as accounts:
-        await accounts.register("ann", PASSWORD)
+        await accounts.add_user("ann", PASSWORD)
         phone = await ann_logs_in(accounts)
         await accounts.sessions.verify(phone.access_token)
         tablet = await ann_logs_in(accounts)
@@ -198,28 +201,30 @@ async def test_with_single_device_a_login_ends_the_one_before(open_accounts: Ope
 
 async def test_tokens_outlive_a_restart_and_a_lost_cache_logs_nobody_out(open_accounts: OpenAccounts) -> None:
     async with open_accounts() as accounts:
-        await accounts.register("ann", PASSWORD)
+        await accounts.add_user("ann", PASSWORD)
         login = await ann_logs_in(accounts)
     async with open_accounts() as accounts:
         await accounts.sessions.verify(login.access_token)
         await accounts.refresh(login.refresh_token)
 
 
-async def test_a_hash_of_other_settings_is_renewed_at_login(open_accounts: OpenAccounts) -> None:
+async def test_a_hash_of_other_settings_is_renewed_at_login(
+    open_accounts: OpenAccounts, open_store: OpenStore
+) -> None:
     async with open_accounts() as accounts:
-        await accounts.register("ann", PASSWORD)
-    stronger: Auth = with_settings(argon2_passes=2)
-    async with open_accounts(stronger) as accounts:
+        await accounts.add_user("ann", PASSWORD)
+    async with open_store(MIGRATIONS) as db, open_accounts.on(db, with_settings(argon2_passes=2)) as accounts:
         said = await asyncio.gather(*[ann_logs_in(accounts) for _ in range(4)])
         assert len({login.refresh_token for login in said}) == 4
-    async with open_accounts(stronger) as accounts:
+        found = await db.read(credentials, "ann")
+        assert found is not None
+        assert found.password_hash.startswith("$argon2id$v=19$m=8,t=2,p=1$")
+        await accounts.sessions.verify(said[0].access_token)
         await ann_logs_in(accounts)
-        assert accounts.passwords._done.value("verify") == 1
-        assert accounts.passwords._hasher.time_cost == 2
 
 
 async def test_access_tokens_expire_and_so_do_refresh_tokens(accounts: Accounts, clock: ManualClock) -> None:
-    await accounts.register("ann", PASSWORD)
+    await accounts.add_user("ann", PASSWORD)
     login = await ann_logs_in(accounts)
     await accounts.sessions.verify(login.access_token)
     clock.advance(1800)
