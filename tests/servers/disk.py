@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from enum import Enum
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 
 import apsw
@@ -52,11 +52,7 @@ class Change:
         if self.data is None:
             return [self]
         cuts = [0, *range(sector - self.at % sector, len(self.data), sector), len(self.data)]
-        return [
-            Change(self.at + start, self.data[start:end])
-            for start, end in zip(cuts, cuts[1:], strict=False)
-            if start < end
-        ]
+        return [Change(self.at + start, self.data[start:end]) for start, end in pairwise(cuts) if start < end]
 
 
 class Shadow:
