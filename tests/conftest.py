@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import shutil
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Protocol
 
-import msgspec
 import pytest
 
-from holdfast.metrics import Metrics
-from holdfast.settings import Store
-from holdfast.store import Database
-from holdfast.store.migrations import Migration
-from holdfast.store.postgresql import PostgresqlDatabase
-from holdfast.store.sqlite import SqliteDatabase
 from tests.servers.postgresql import Postgresql, binaries
+from tests.servers.stores import OpenStore, PostgresqlStores, SqliteStores
+
+__all__ = ["OpenStore", "missing"]
 
 _numbers = count(1)
 
@@ -31,73 +26,35 @@ def missing(what: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Postgresql]:
+def postgresql() -> Iterator[Postgresql]:
     """One cluster for the whole run; tests make databases in it and may kill it."""
     found = binaries()
     if found is None:
         missing("PostgreSQL")
     assert found is not None
-    folder = Path("/tmp") / f"holdfast-tests-{os.getpid()}" / "postgresql"  # short: it holds a socket
-    server = Postgresql(folder, found)
+    folder = Path("/tmp") / f"holdfast-tests-{os.getpid()}"  # short: it holds a socket
+    server = Postgresql(folder / "postgresql", found)
     server.create()
     server.start()
     yield server
     server.stop()
+    shutil.rmtree(folder)
 
 
-class OpenStore(Protocol):
-    """Opens a new, empty store (or again the one that it opened before, after it was stopped)."""
-
-    backend: str
-
-    def __call__(
-        self, migrations: list[Migration], settings: Store = ..., metrics: Metrics | None = ...
-    ) -> AbstractAsyncContextManager[Database]: ...
+@pytest.fixture
+def sqlite_stores(tmp_path: Path) -> SqliteStores:
+    return SqliteStores(tmp_path)
 
 
-class SqliteStores:
-    backend = "sqlite"
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "holdfast.db"
-
-    @asynccontextmanager
-    async def __call__(
-        self, migrations: list[Migration], settings: Store = Store(), metrics: Metrics | None = None
-    ) -> AsyncIterator[Database]:
-        database = SqliteDatabase(self.path, settings, metrics)
-        await database.start(migrations)
-        try:
-            yield database
-        finally:
-            await database.stop()
-
-
-class PostgresqlStores:
-    backend = "postgresql"
-
-    def __init__(self, url: str) -> None:
-        self.url = url
-
-    @asynccontextmanager
-    async def __call__(
-        self, migrations: list[Migration], settings: Store = Store(), metrics: Metrics | None = None
-    ) -> AsyncIterator[Database]:
-        database = PostgresqlDatabase(msgspec.structs.replace(settings, url=self.url), metrics)
-        await database.start(migrations)
-        try:
-            yield database
-        finally:
-            await database.stop()
+@pytest.fixture
+def postgresql_stores(postgresql: Postgresql) -> Iterator[PostgresqlStores]:
+    name = f"t{next(_numbers)}"
+    yield PostgresqlStores(postgresql.new_database(name))
+    postgresql.drop_database(name)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStore]:
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
     """The contract of a backend: a test that takes this runs on both."""
-    if request.param == "sqlite":
-        yield SqliteStores(tmp_path)
-        return
-    server: Postgresql = request.getfixturevalue("postgresql")
-    name = f"t{next(_numbers)}"
-    yield PostgresqlStores(server.new_database(name))
-    server.drop_database(name)
+    stores: OpenStore = request.getfixturevalue(f"{request.param}_stores")
+    return stores

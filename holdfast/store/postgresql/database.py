@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 
 import psycopg
 
-from holdfast.errors import CannotStart, OutcomeUnknown, QueueFull, Stopping
+from holdfast.errors import ActionFailed, CannotStart, OutcomeUnknown, QueueFull, Stopping
 from holdfast.log import get_logger
 from holdfast.metrics import Metrics
 from holdfast.settings import Store
@@ -204,6 +204,8 @@ class PostgresqlDatabase(Database):
             try:
                 command.result = query(PostgresqlSnapshot(connection, deadline))
                 connection.rollback()
+            except psycopg.errors.ReadOnlySqlTransaction as error:
+                raise ActionFailed("a query tried to write") from error
             except BaseException as error:
                 if is_lost(error, connection):
                     raise ConnectionLost from error

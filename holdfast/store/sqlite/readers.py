@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import apsw
 
-from holdfast.errors import ReadTooLong
+from holdfast.errors import ActionFailed, ReadTooLong
 from holdfast.store.command import Read
 from holdfast.store.sqlite.connection import SqliteSnapshot, limited, open_reader, translated
 from holdfast.store.transaction import Snapshot
@@ -38,6 +38,8 @@ class Reader:
             finally:
                 if self._connection.in_transaction:
                     execute("COMMIT")
+        except apsw.ReadOnlyError as error:
+            raise ActionFailed("a query tried to write") from error
         except apsw.Error as error:
             said = translated(error)
             if isinstance(said, ReadTooLong):
