@@ -14,12 +14,15 @@ from pathlib import Path
 
 from litestar.types import ASGIApp
 
+from holdfast import feed
 from holdfast.accounts import http as accounts_http
 from holdfast.accounts.accounts import Accounts
 from holdfast.addresses import is_loopback
+from holdfast.blobs import BlobRoom
+from holdfast.chores import Chore, Chores
 from holdfast.clock import Clock, SystemClock
 from holdfast.data_folder import DataFolder
-from holdfast.http import health
+from holdfast.http import health, idempotency
 from holdfast.http.door import Door
 from holdfast.http.routes import application
 from holdfast.http.server import HttpServer
@@ -31,7 +34,8 @@ from holdfast.store.migrations import of_rooms
 from holdfast.store.postgresql import PostgresqlDatabase
 from holdfast.store.sqlite import SqliteDatabase
 
-ROOMS = ("store", "http", "accounts")
+ROOMS = ("store", "http", "accounts", "feed", "blobs")
+DAY_MS = 24 * 3600 * 1000
 
 log = get_logger("app")
 
@@ -66,6 +70,11 @@ class App:
             self.metrics,
             registration_open=registration_is_open(settings),
         )
+        self.blobs = BlobRoom(self.db, self.folder.blobs, self.clock, settings.blobs, self.metrics)
+        self._chores = Chores(
+            Chore("feed tombstones", settings.feed.sweep_minutes * 60, self._sweep_feed),
+            Chore("idempotency keys", 600.0, self._sweep_keys),
+        )
         self._running = False
 
     async def start(self) -> None:
@@ -78,8 +87,13 @@ class App:
             undo.callback(self.folder.unlock)
             await self.db.start(of_rooms(*ROOMS))
             undo.push_async_callback(self.db.stop)
+            await self.db.write(feed.ensure_epoch)
             await self.accounts.start()
             undo.push_async_callback(self.accounts.stop)
+            await self.blobs.start()
+            undo.push_async_callback(self.blobs.stop)
+            self._chores.start()
+            undo.push_async_callback(self._chores.stop)
             await self._http.start(self._http_app())
             undo.pop_all()
         self._running = True
@@ -87,6 +101,8 @@ class App:
     async def stop(self) -> None:
         self._running = False
         await self._http.stop()
+        await self._chores.stop()
+        await self.blobs.stop()
         await self.accounts.stop()
         await self.db.stop()
         self.folder.unlock()
@@ -107,6 +123,13 @@ class App:
         if not self._running:
             return "starting or stopping"
         return self.db.trouble
+
+    async def _sweep_feed(self) -> int:
+        keep_ms = self.settings.feed.tombstone_days * DAY_MS
+        return await self.db.write_in_turns(feed.sweep, self.clock.now_ms(), keep_ms)
+
+    async def _sweep_keys(self) -> int:
+        return await self.db.write_in_turns(idempotency.sweep, self.clock.now_ms())
 
     def _http_app(self) -> ASGIApp:
         settings = self.settings
