@@ -1,0 +1,1 @@
+"""Topics: their grammar, the subscription tree, the shared groups, the retained messages. Pure."""
