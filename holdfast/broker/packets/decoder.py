@@ -5,8 +5,9 @@ too large when its length is known. So it never holds more than one packet of th
 looks at a byte of an unfinished packet twice. What a packet means, and whether now is the time for it, it
 does not know; only that CONNECT comes first, once.
 
-Design note. The loop calls PUBLISH's reader itself and everything else's through a table; nothing is sliced but topic and payload. Measured with CPython 3.11 on a slow shared core,
-per packet, many packets per read: see docs/rooms/broker-packets.md.
+Design note. PUBLISH is read straight from the receive buffer and only topic and payload are copied; the
+other packets go through one table from first byte to reader, which is also where reserved flags, wrong
+directions and versions are refused. docs/rooms/broker-packets.md has the measurements.
 """
 
 from __future__ import annotations
