@@ -246,6 +246,8 @@ def _will_properties(will: Will) -> bytes:
 
 def read_connack(reader: Reader, version: int) -> Connack:
     acknowledge = reader.u8()
+    if version == V31:
+        acknowledge = 0  # reserved in 3.1, and not to be looked at
     if acknowledge > 1:
         raise malformed("MQTT-3.2.2-1", "reserved bits of the connect acknowledge flags are set")
     present = acknowledge == 1

@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 
 from holdfast.broker.packets import properties as known
-from holdfast.broker.packets.errors import malformed, violation
+from holdfast.broker.packets.errors import ProtocolError, malformed, violation
 from holdfast.broker.packets.message import MESSAGE_FIELDS, MessageProperties
 from holdfast.broker.packets.outgoing import OutgoingMessage
 from holdfast.broker.packets.properties import PropertySet
+from holdfast.broker.packets.reason import Reason
 from holdfast.broker.packets.wire import Reader, text, write_u16
 from holdfast.broker.topics.syntax import topic_name_fault
 
@@ -91,6 +92,8 @@ def _with_properties(
     alias: int | None = found.pop("topic_alias", None)
     if alias is None and not topic:
         raise violation("3.3.2.1", "neither a topic nor a topic alias")
+    if alias == 0:
+        raise ProtocolError(Reason.TOPIC_ALIAS_INVALID, "MQTT-3.3.2-8", "the topic alias is 0")
     return Publish(
         topic,
         reader.rest(),

@@ -93,7 +93,7 @@ def _subscription(pattern: str, options: int, v5: bool) -> Subscription:
     qos = options & 3
     if not v5:
         if options > 2:
-            raise malformed("MQTT-3-8.3-4 (3.1.1)", "the requested QoS is not 0, 1 or 2")
+            raise malformed("MQTT-3.8.3-4 (3.1.1)", "the requested QoS is not 0, 1 or 2")
         return Subscription(pattern, qos)
     if options & 0xC0:
         raise malformed("MQTT-3.8.3-5", "reserved bits of the subscription options are set")
