@@ -1,5 +1,7 @@
 """What must hold for every packet there can be: round trips, and indifference to how the bytes arrive."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +16,7 @@ def read(side: Side, version: int | None, chunks: list[bytes]) -> list[Packet]:
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
     edges = sorted({place % (len(data) + 1) for place in places} | {0, len(data)})
-    return [data[start:end] for start, end in zip(edges, edges[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(edges)]
 
 
 @given(CONVERSATIONS, st.lists(st.integers(0, 5_000), max_size=8))

@@ -5,6 +5,7 @@ import tracemalloc
 import pytest
 
 from holdfast.broker.packets import (
+    Connack,
     Connect,
     Decoder,
     MessageProperties,
@@ -102,7 +103,7 @@ def test_the_version_is_known_even_when_the_rest_of_connect_is_wrong() -> None:
 
 
 def test_3_1_may_send_subscribe_again_with_dup() -> None:
-    data = bytes.fromhex("8a0600010001610 0".replace(" ", ""))
+    data = bytes.fromhex("8a06 0001 0001 61 00")
     [packet] = Decoder(version=3).receive_data(data)
     assert packet.packet_id == 1
 
@@ -160,8 +161,6 @@ def test_a_string_that_the_wire_cannot_hold_is_not_encoded() -> None:
 
 
 def test_a_refusal_reads_as_the_nearest_code_of_3_1_1() -> None:
-    from holdfast.broker.packets import Connack
-
     for reason, code in ((Reason.NOT_AUTHORIZED, 5), (Reason.BANNED, 5), (Reason.SERVER_BUSY, 3)):
         assert encode(Connack(reason=reason), 4)[3] == code
     assert Decoder(Side.CLIENT, 4).receive_data(b"\x20\x02\x00\x05") == [
