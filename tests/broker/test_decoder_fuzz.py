@@ -1,6 +1,6 @@
 """Bytes from a hostile peer: whatever they are, packets or one ProtocolError come out, in bounded memory.
 
-`HOLDFAST_FUZZ` is the number of mutated streams (default 30,000; 1,000,000 before a release). A failure
+`HOLDFAST_FUZZ` is the number of mutated streams (default 100,000; 1,000,000 before a release). A failure
 names its seed: `HOLDFAST_FUZZ_SEED` runs it again.
 """
 
@@ -12,7 +12,7 @@ from holdfast.broker.packets import Connect, Decoder, Packet, ProtocolError, Rea
 from tests.broker.wire_bad import BAD, FIRST
 from tests.broker.wire_good import GOOD
 
-COUNT = int(os.environ.get("HOLDFAST_FUZZ", "30000"))
+COUNT = int(os.environ.get("HOLDFAST_FUZZ", "100000"))
 SEED = int(os.environ.get("HOLDFAST_FUZZ_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
 LIMIT = 4_096
 CONNECTS = [row.data for row in (*GOOD, *FIRST) if row.data[0] == 0x10]

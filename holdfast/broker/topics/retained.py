@@ -91,24 +91,26 @@ class RetainedTopics(Generic[Message]):
     def match(self, pattern: str) -> Iterator[tuple[str, Message]]:
         """The stored topics that a filter matches, with their messages, as the caller asks for them."""
         levels = pattern.split("/")
-        walks = [_start(self._root, "", levels[0], first=True)]
         last = len(levels) - 1
+        walks = [_children(self._root, levels[0], is_first=True)]
+        names: list[str] = []
         try:
             while walks:
+                depth = len(walks) - 1
+                del names[depth:]
                 step = next(walks[-1], None)
                 if step is None:
                     walks.pop()
                     continue
-                topic, node = step
-                depth = len(walks) - 1
-                if levels[min(depth, last)] == "#":
-                    walks.append(_start(node, topic + "/", "#"))
-                elif depth < last:
-                    walks.append(_start(node, topic + "/", levels[depth + 1]))
-                    if levels[depth + 1] != "#":
+                name, node = step
+                names.append(name)
+                following = levels[min(depth + 1, last)]
+                if depth < last or following == "#":
+                    walks.append(_children(node, following))
+                    if following != "#":  # `a/#` matches `a` too, `a/+` does not
                         continue
                 if node.message is not None:
-                    yield topic, node.message
+                    yield "/".join(names), node.message
         finally:
             for walk in reversed(walks):
                 walk.close()
@@ -123,16 +125,15 @@ class RetainedTopics(Generic[Message]):
         return count
 
 
-def _start(
-    node: _Node[Message], prefix: str, level: str, *, first: bool = False
+def _children(
+    node: _Node[Message], level: str, *, is_first: bool = False
 ) -> Generator[tuple[str, _Node[Message]], None, None]:
-    """The children of a node that one level of a filter matches, with their topics so far."""
+    """The children of a node that one level of a filter matches."""
     if level not in ("+", "#"):
         child = node.children.get(level)
         if child is not None:
-            yield prefix + level, child
+            yield level, child
         return
     for name, child in node.each():
-        if first and name.startswith("$"):
-            continue  # [MQTT-4.7.2-1]
-        yield prefix + name, child
+        if not (is_first and name.startswith("$")):  # [MQTT-4.7.2-1]
+            yield name, child
