@@ -83,6 +83,8 @@ def hash_password(password: bytes) -> str:
 
 def verify_password(known: str, password: bytes) -> bool:
     """Whether a password has this hash, in any of the known forms."""
+    if not known.isascii():
+        return False
     if known.startswith("$argon2"):
         try:
             return _HASHER.verify(known, password)
@@ -123,6 +125,8 @@ class _Salted(msgspec.Struct, frozen=True):
 
 
 def _is_hash(known: str) -> bool:
+    if not known.isascii():
+        return False
     if not known.startswith("$argon2"):
         return _Salted.read(known) is not None
     try:

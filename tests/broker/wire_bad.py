@@ -60,6 +60,15 @@ for level, tail in ((V311, '0000 "c"'), (V5, '0000 00 "c"')):
 first("CONNECT with a password and no user", V311, '10 10 "MQTT" 04 42 0000 "c" "x"', "MQTT-3.1.2-22 (3.1.1)")
 first("CONNECT with a client id that is not UTF-8", V311, '10 0d "MQTT" 04 02 0000 0001 ff', "MQTT-1.5.4-1")
 first("CONNECT with a surrogate", V311, '10 0f "MQTT" 04 02 0000 0003 eda080', "MQTT-1.5.4-1")
+first(
+    "CONNECT with a user name that is not UTF-8", V311, '10 10 "MQTT" 04 82 0000 "c" 0001 ff', "MQTT-1.5.4-1"
+)
+first(
+    "CONNECT with a will topic that is not UTF-8",
+    V311,
+    '10 12 "MQTT" 04 06 0000 "c" 0001 ff 0000',
+    "MQTT-1.5.4-1",
+)
 first("CONNECT with U+0000", V311, '10 0d "MQTT" 04 02 0000 0001 00', "MQTT-1.5.4-2")
 first("CONNECT with a wildcard will topic", V311, '10 12 "MQTT" 04 06 0000 "c" "+" 0000', "MQTT-4.7.0-1")
 first("CONNECT with an empty will topic", V5, '10 13 "MQTT" 05 06 0000 00 "c" 00 "" 0000', "MQTT-4.7.3-1")
@@ -150,6 +159,13 @@ malformed(
     '30 0a "a" 06 26 0000 0001 ff',
     "MQTT-1.5.4-1",
 )
+malformed(
+    "PUBLISH with a response topic that is not UTF-8",
+    (V5,),
+    SERVER,
+    '30 08 "a" 04 08 0001 ff',
+    "MQTT-1.5.4-1",
+)
 malformed("PUBLISH with a padded property length", (V5,), SERVER, '30 05 "a" 8000', "MQTT-1.5.5-1")
 malformed("PUBLISH with a property length of five bytes", (V5,), SERVER, '30 08 "a" 8080808001', "1.5.5")
 
@@ -205,6 +221,10 @@ for version, properties in ((V31, ""), (V311, ""), (V5, "00")):
             f'a2 {size - 1:02x} 0001 {properties} "{pattern}"',
             clause,
         )
+malformed("SUBSCRIBE to what is not UTF-8", V3, SERVER, "82 06 0001 0001 ff 00", "MQTT-1.5.4-1")
+malformed("SUBSCRIBE to what is not UTF-8", (V5,), SERVER, "82 07 0001 00 0001 ff 00", "MQTT-1.5.4-1")
+malformed("UNSUBSCRIBE from what is not UTF-8", V3, SERVER, "a2 05 0001 0001 ff", "MQTT-1.5.4-1")
+malformed("UNSUBSCRIBE from what is not UTF-8", (V5,), SERVER, "a2 06 0001 00 0001 ff", "MQTT-1.5.4-1")
 malformed("SUBSCRIBE at QoS 3", V3, SERVER, '82 06 0001 "a" 03', "MQTT-3.8.3-4 (3.1.1)")
 malformed("SUBSCRIBE with options of 5.0", V3, SERVER, '82 06 0001 "a" 04', "MQTT-3.8.3-4 (3.1.1)")
 violation("SUBSCRIBE at QoS 3", (V5,), SERVER, '82 07 0001 00 "a" 03', "3.8.3.1")
