@@ -39,6 +39,15 @@ def test_nobody_is_chosen_when_nobody_can() -> None:
     assert group_of().next(always) is None
 
 
+def test_when_the_next_in_turn_leaves_the_one_behind_it_is_next() -> None:
+    group = group_of("ann", "bob", "cat")
+    assert turns(group, 1) == ["ann"]
+    group.leave("bob")
+    assert turns(group, 2) == ["cat", "ann"]
+    group.leave("ann")
+    assert turns(group, 1) == ["cat"]
+
+
 def test_joining_again_keeps_the_place_and_takes_the_new_grant() -> None:
     group = group_of("ann", "bob")
     assert not group.join("ann", Grant(qos=2))
