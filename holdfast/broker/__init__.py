@@ -1,0 +1,1 @@
+"""The MQTT broker: packets, topics and sessions are pure; listener, peer and queue are not."""
