@@ -240,20 +240,18 @@ class Delivery(msgspec.Struct, frozen=True):
     content: dict[str, tuple[int, str | None]]
 
 
-def deliver(view: Snapshot, ask: Ask, now_ms: int, keep_ms: int = KEEP_MS, pause: float = 0) -> Delivery:
+def deliver(view: Snapshot, ask: Ask, now_ms: int, keep_ms: int = KEEP_MS) -> Delivery:
     found = page(view, ask, now_ms, keep_ms)
-    time.sleep(pause)
     living = [entry for entry in found.entries if entry.live]
     content = _content(view, living)
     carried: list[Entry] = []
     if found.has_more:
         wanted = set()
         for entry in living:
-            _rev, parent = content[entry.entity]
+            _rev, parent = content.get(entry.entity, (0, None))
             if entry.kind != ROOT:
                 wanted.add(Parent(entry.space, ROOT, f"root{entry.space}"))
-            if entry.kind == LEAF:
-                assert parent is not None
+            if entry.kind == LEAF and parent is not None:
                 wanted.add(Parent(entry.space, ITEM, parent))
         carried = parents_ahead(view, ask.owner, found.next_since, wanted)
         content |= _content(view, carried)
