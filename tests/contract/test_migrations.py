@@ -51,7 +51,7 @@ async def test_several_processes_that_start_at_once_migrate_once(open_store: Ope
 
 async def test_a_migration_that_fails_leaves_nothing_of_it_nor_of_those_before(open_store: OpenStore) -> None:
     broken = Migration("notes", 2, "broken", "CREATE TABLE half (id BIGINT); INSERT INTO nowhere VALUES (1)")
-    with pytest.raises(CannotStart, match="notes/0002_broken.*nowhere"):
+    with pytest.raises(CannotStart, match=r"notes/0002_broken.*nowhere"):
         async with open_store([NOTES, broken]):
             pytest.fail("it started")
     async with open_store([]) as db:
