@@ -1,0 +1,133 @@
+"""The server as an operator has it: a process with a data folder and a ready file, that is started and killed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.faults.operations import Doors
+
+ROOT = Path(__file__).parents[2]  # the tree under test is the one that runs
+HOLDFAST = (sys.executable, "-m", "holdfast", "serve")
+
+LOOK_EVERY = 0.002
+START_PATIENCE = 30.0
+STOP_PATIENCE = 5.0  # the house promises to be gone by then
+LAST_WORDS = 3_000
+
+
+class DidNotStart(AssertionError):
+    pass
+
+
+class Server:
+    """`command` takes the options of `holdfast serve`. Every start is on the same folder, on a free port."""
+
+    def __init__(self, folder: Path, *options: str, command: Sequence[str] = HOLDFAST) -> None:
+        self.folder = folder
+        self._command = command
+        self._options = options
+        self._ready_file = folder.with_name(folder.name + ".ready")
+        self._log = folder.with_name(folder.name + ".log")
+        self._process: subprocess.Popen[bytes] | None = None
+        self.starts = 0
+
+    # -- start
+
+    def spawn(self, *more: str) -> None:
+        """Starts the process and waits for nothing."""
+        assert not self.running
+        self._ready_file.unlink(missing_ok=True)
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *self._command,
+                    *("--data", str(self.folder), "--http", "127.0.0.1:0"),
+                    *("--ready-file", str(self._ready_file)),
+                    *self._options,
+                    *more,
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=ROOT,
+            )
+        self.starts += 1
+
+    async def start(self, *more: str) -> Doors:
+        self.spawn(*more)
+        return await self.ready()
+
+    async def opening(self) -> None:
+        """Until the process has taken the folder: from here on it opens, recovers and migrates the store."""
+        assert self._process is not None
+        lock = self.folder / "lock"
+        mine = f"{self._process.pid}\n"
+        await self._until(lambda: lock.exists() and lock.read_text() == mine)
+
+    async def ready(self) -> Doors:
+        await self._until(self._ready_file.exists)
+        found: dict[str, str] = json.loads(self._ready_file.read_text())
+        return found
+
+    async def _until(self, done: object) -> None:
+        assert callable(done)
+        deadline = time.monotonic() + START_PATIENCE
+        while not done():
+            if not self.running:
+                raise DidNotStart(
+                    f"the server ended with {self.exit_code} at its start:\n{self.last_words()}"
+                )
+            if time.monotonic() > deadline:
+                raise DidNotStart(f"the server is not ready after {START_PATIENCE:g} s:\n{self.last_words()}")
+            await asyncio.sleep(LOOK_EVERY)
+
+    # -- end
+
+    def kill(self) -> None:
+        """SIGKILL: no handler runs, nothing is flushed."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def terminate(self, number: int = signal.SIGTERM) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+    async def gone(self) -> int:
+        """Until the process has ended after `terminate`; its exit code. Raises if it takes longer than promised."""
+        assert self._process is not None
+        deadline = time.monotonic() + STOP_PATIENCE
+        while self._process.poll() is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"the server did not stop within {STOP_PATIENCE:g} s")
+            await asyncio.sleep(LOOK_EVERY)
+        return self._process.returncode
+
+    def end(self) -> None:
+        """Whatever a test left running."""
+        if self.running:
+            self.kill()
+
+    # -- what it says
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        return None if self._process is None else self._process.poll()
+
+    def last_words(self) -> str:
+        return self._log.read_text("utf-8", "replace")[-LAST_WORDS:] if self._log.exists() else ""
