@@ -1,6 +1,6 @@
 """The SQL of this room, by the table it is about. Locks: docs/rooms/blobs.md, "Order of locks"."""
 
-# ruff: noqa: S608 - what is put into these texts are our own lists of columns
+
 
 from __future__ import annotations
 
