@@ -66,6 +66,11 @@ class KeySet(Struct, frozen=True):
     keys: list[PublicJwk]
 
 
+def _verified(session: Session, now_ms: int) -> Verified:
+    left = max(0, (session.expires_ms - now_ms) // 1000)
+    return Verified(str(session.user_id), session.name, session.is_admin, left)
+
+
 def this_session() -> Session:
     """The session of the request under way, or a 401."""
     who = caller()
@@ -110,11 +115,15 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
         """The old one works for 60 s more, should this answer get lost; used after that, the login ends."""
         return answer(await accounts.refresh(data.refresh_token))
 
+    @get("/auth/me", summary="Who am I?")
+    async def who_am_i() -> Answer[Verified]:
+        """Answered from the token alone."""
+        return answer(_verified(this_session(), clock.now_ms()))
+
     @post("/auth/verify", summary="Whose access token is this?", status_code=200)
     async def verify(data: AccessToken) -> Answer[Verified]:
         session = await accounts.sessions.verify(data.access_token)
-        left = (session.expires_ms - clock.now_ms()) // 1000
-        return answer(Verified(str(session.user_id), session.name, session.is_admin, max(0, left)))
+        return answer(_verified(session, clock.now_ms()))
 
     @post("/auth/logout", summary="End this login", status_code=200)
     async def log_out(data: RefreshToken) -> Answer[None]:
@@ -150,6 +159,7 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
             register,
             log_in,
             refresh,
+            who_am_i,
             verify,
             log_out,
             log_out_everywhere,
