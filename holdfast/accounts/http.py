@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from litestar import Response, Router
+from litestar.params import JSONBody
 from msgspec import Meta, Struct
 
 from holdfast.accounts import actions, rules
@@ -90,7 +91,7 @@ def register_once(tx: Transaction, key: Key | None, new: NewUser) -> Registered:
 
 def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
     @post("/auth/register", summary="Make an account", status_code=200)
-    async def register(data: NameAndPassword) -> Answer[Registered]:
+    async def register(data: JSONBody[NameAndPassword]) -> Answer[Registered]:
         """Takes an `Idempotency-Key`. A name has 3 to 64 characters, not all digits; case makes no difference."""
         accounts.require_open_registration()
         # the key's fingerprint is stored, so it must not be made from the password
@@ -106,12 +107,12 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
         return answer(registered)
 
     @post("/auth/login", summary="Log in", status_code=200)
-    async def log_in(data: NameAndPassword) -> Answer[LoggedIn]:
+    async def log_in(data: JSONBody[NameAndPassword]) -> Answer[LoggedIn]:
         """After 5 failures in a minute, 429 with `Retry-After`."""
         return answer(await accounts.log_in(data.username, data.password, visit().address))
 
     @post("/auth/refresh", summary="Exchange a refresh token for new tokens", status_code=200)
-    async def refresh(data: RefreshToken) -> Answer[LoggedIn]:
+    async def refresh(data: JSONBody[RefreshToken]) -> Answer[LoggedIn]:
         """The old one works for 60 s more, should this answer get lost; used after that, the login ends."""
         return answer(await accounts.refresh(data.refresh_token))
 
@@ -121,12 +122,12 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
         return answer(_verified(this_session(), clock.now_ms()))
 
     @post("/auth/verify", summary="Whose access token is this?", status_code=200)
-    async def verify(data: AccessToken) -> Answer[Verified]:
+    async def verify(data: JSONBody[AccessToken]) -> Answer[Verified]:
         session = await accounts.sessions.verify(data.access_token)
         return answer(_verified(session, clock.now_ms()))
 
     @post("/auth/logout", summary="End this login", status_code=200)
-    async def log_out(data: RefreshToken) -> Answer[None]:
+    async def log_out(data: JSONBody[RefreshToken]) -> Answer[None]:
         """Ends the login that this refresh token came from; again is harmless."""
         await accounts.log_out(data.refresh_token)
         return answer(None)
@@ -139,7 +140,7 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
         return answer(None)
 
     @post("/auth/password", summary="Change the password", status_code=200, security=[{"token": []}])
-    async def change_password(data: PasswordChange) -> Answer[LoggedIn]:
+    async def change_password(data: JSONBody[PasswordChange]) -> Answer[LoggedIn]:
         """Ends every session and answers a new one, as a login does."""
         who = this_session()
         return answer(

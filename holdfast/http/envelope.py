@@ -92,7 +92,7 @@ def as_ours(error: Exception) -> HoldfastError:
     """Any exception as one of our errors; what nobody foresaw becomes a 500 that tells nothing of our insides."""
     match error:
         case HoldfastError():
-            return error
+            return ActionFailed() if error.status == 500 else error
         case ValidationException():
             return _invalid(error)
         case HTTPException():
