@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 from holdfast.blobs import arrival, collection, collector, files, references
 from holdfast.blobs import queries as sql
 from holdfast.blobs.disk import DiskPlace
-from holdfast.blobs.errors import FileGone, FilesUnavailable, WrongOffset
-from holdfast.errors import AlreadyThere
+from holdfast.errors import AlreadyThere, FileGone, FilesUnavailable, WrongOffset
 from holdfast.settings import Store
 from holdfast.store import Database, Statement
 from holdfast.store.migrations import of_rooms
