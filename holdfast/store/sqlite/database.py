@@ -110,7 +110,10 @@ class SqliteDatabase(Database):
         await asyncio.sleep(0)  # what the threads handed over last is delivered before we close
         self._here.close()
         if ended:
-            self._connection.close()  # the last to close moves the log into the file
+            try:
+                self._connection.close()  # the last to close moves the log into the file
+            except apsw.Error as error:
+                log.error("close_failed", error=str(error))  # the log is still there, and holds everything
         else:
             log.error("writer_still_busy", waiting=self._waiting)
 
