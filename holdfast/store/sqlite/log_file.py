@@ -7,6 +7,7 @@ reads from the log lets it begin anew, and the one who can make such a moment is
 from __future__ import annotations
 
 import time
+from threading import Lock
 
 import apsw
 
@@ -19,10 +20,20 @@ log = get_logger("store")
 
 
 class LogFile:
-    def __init__(self, connection: apsw.Connection, *, cut_pages: int, reader_ms: int, busy_ms: int) -> None:
-        """`reader_ms`: no reader holds its snapshot longer than this."""
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        checkpointing: Lock,
+        *,
+        cut_pages: int,
+        reader_ms: int,
+        busy_ms: int,
+    ) -> None:
+        """`reader_ms`: no reader holds its snapshot longer than this. `checkpointing`: shared with the
+        checkpointer, because SQLite refuses a second checkpoint at once instead of waiting for the first."""
         connection.set_wal_hook(self._grew)
         self._connection = connection
+        self._checkpointing = checkpointing
         self._cut_pages = cut_pages
         self._patient_ms = 2 * reader_ms + 500  # those that keep pages back, then those that came meanwhile
         self._busy_ms = busy_ms
@@ -46,12 +57,20 @@ class LogFile:
         if self.pages <= self._cut_pages or time.monotonic() < self._again_at:
             return
         desperate = self.pages > 2 * self._cut_pages
-        self._connection.set_busy_timeout(self._patient_ms if desperate else POLITE_MS)
+        patience = self._patient_ms if desperate else POLITE_MS
+        if not self._checkpointing.acquire(timeout=patience / 1000):
+            self._later(desperate)
+            return
         try:
+            self._connection.set_busy_timeout(patience)
             self.pages, _moved = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
-            self._again_at = time.monotonic() + AGAIN_AFTER
-            if desperate:
-                log.warning("log_not_cut", pages=self.pages)
+            self._later(desperate)
         finally:
             self._connection.set_busy_timeout(self._busy_ms)
+            self._checkpointing.release()
+
+    def _later(self, desperate: bool) -> None:
+        self._again_at = time.monotonic() + AGAIN_AFTER
+        if desperate:
+            log.warning("log_not_cut", pages=self.pages)
