@@ -11,7 +11,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import State
 from litestar.enums import MediaType
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, ExceptionHandlersMap, Receive, Scope, Send
 
 from holdfast.http.visit import visit
 
@@ -46,6 +46,14 @@ class Reply:
 
 
 class _Quick(litestar.handlers.HTTPRouteHandler):
+    _resolved: ExceptionHandlersMap | None = None
+
+    def resolve_exception_handlers(self) -> ExceptionHandlersMap:
+        """Litestar puts them together again for every request; once routes answer, they no longer change."""
+        if self._resolved is None:
+            self._resolved = super().resolve_exception_handlers()
+        return self._resolved
+
     async def to_response(
         self, app: litestar.Litestar, data: object, request: Request[object, object, State]
     ) -> ASGIApp:
