@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from functools import lru_cache
 
 from holdfast.errors import CannotStart
+
+
+@lru_cache(maxsize=10_000)
+def neighbourhood(address: str) -> str:
+    """What to count by: an IPv4 address, or an IPv6 /64, since whoever has one address of it has all."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address):
+        found = found.ipv4_mapped or found
+    if isinstance(found, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)
+
 
 BACKLOG = 2_048  # connections the kernel holds for us while we are busy
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated
 
 from litestar import Response, Router
+from litestar.params import JSONBody
 from msgspec import Meta, Struct
 
 from holdfast.accounts import actions, rules
@@ -66,6 +67,11 @@ class KeySet(Struct, frozen=True):
     keys: list[PublicJwk]
 
 
+def _verified(session: Session, now_ms: int) -> Verified:
+    left = max(0, (session.expires_ms - now_ms) // 1000)
+    return Verified(str(session.user_id), session.name, session.is_admin, left)
+
+
 def this_session() -> Session:
     """The session of the request under way, or a 401."""
     who = caller()
@@ -85,7 +91,7 @@ def register_once(tx: Transaction, key: Key | None, new: NewUser) -> Registered:
 
 def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
     @post("/auth/register", summary="Make an account", status_code=200)
-    async def register(data: NameAndPassword) -> Answer[Registered]:
+    async def register(data: JSONBody[NameAndPassword]) -> Answer[Registered]:
         """Takes an `Idempotency-Key`. A name has 3 to 64 characters, not all digits; case makes no difference."""
         accounts.require_open_registration()
         # the key's fingerprint is stored, so it must not be made from the password
@@ -101,23 +107,27 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
         return answer(registered)
 
     @post("/auth/login", summary="Log in", status_code=200)
-    async def log_in(data: NameAndPassword) -> Answer[LoggedIn]:
+    async def log_in(data: JSONBody[NameAndPassword]) -> Answer[LoggedIn]:
         """After 5 failures in a minute, 429 with `Retry-After`."""
         return answer(await accounts.log_in(data.username, data.password, visit().address))
 
     @post("/auth/refresh", summary="Exchange a refresh token for new tokens", status_code=200)
-    async def refresh(data: RefreshToken) -> Answer[LoggedIn]:
+    async def refresh(data: JSONBody[RefreshToken]) -> Answer[LoggedIn]:
         """The old one works for 60 s more, should this answer get lost; used after that, the login ends."""
         return answer(await accounts.refresh(data.refresh_token))
 
+    @get("/auth/me", summary="Who am I?")
+    async def who_am_i() -> Answer[Verified]:
+        """Answered from the token alone."""
+        return answer(_verified(this_session(), clock.now_ms()))
+
     @post("/auth/verify", summary="Whose access token is this?", status_code=200)
-    async def verify(data: AccessToken) -> Answer[Verified]:
+    async def verify(data: JSONBody[AccessToken]) -> Answer[Verified]:
         session = await accounts.sessions.verify(data.access_token)
-        left = (session.expires_ms - clock.now_ms()) // 1000
-        return answer(Verified(str(session.user_id), session.name, session.is_admin, max(0, left)))
+        return answer(_verified(session, clock.now_ms()))
 
     @post("/auth/logout", summary="End this login", status_code=200)
-    async def log_out(data: RefreshToken) -> Answer[None]:
+    async def log_out(data: JSONBody[RefreshToken]) -> Answer[None]:
         """Ends the login that this refresh token came from; again is harmless."""
         await accounts.log_out(data.refresh_token)
         return answer(None)
@@ -130,7 +140,7 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
         return answer(None)
 
     @post("/auth/password", summary="Change the password", status_code=200, security=[{"token": []}])
-    async def change_password(data: PasswordChange) -> Answer[LoggedIn]:
+    async def change_password(data: JSONBody[PasswordChange]) -> Answer[LoggedIn]:
         """Ends every session and answers a new one, as a login does."""
         who = this_session()
         return answer(
@@ -150,6 +160,7 @@ def router(accounts: Accounts, db: Database, clock: Clock) -> Router:
             register,
             log_in,
             refresh,
+            who_am_i,
             verify,
             log_out,
             log_out_everywhere,

@@ -1,7 +1,5 @@
 """The SQL of this room, by the table it is about. Locks: docs/rooms/blobs.md, "Order of locks"."""
 
-
-
 from __future__ import annotations
 
 from holdfast.blobs.model import Blob, Partial

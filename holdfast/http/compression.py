@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterator
 from typing import Literal, Protocol
 
 import zstandard
 
-from holdfast.errors import Malformed, TooLarge, WrongType
+from holdfast.errors import Malformed, WrongType
 
 Encoding = Literal["zstd", "gzip"]
 
 WORTH_IT = 1_024  # bytes; below this the header costs more than is won
 PIECE = 64 * 1_024
+STEP = 256
+WINDOW = 8 * 1_024 * 1_024
 
 
 def chosen(accept_encoding: str) -> Encoding | None:
@@ -37,41 +40,35 @@ def compressed(body: bytes, encoding: Encoding) -> bytes:
 
 
 class Inflater(Protocol):
-    def feed(self, data: bytes) -> bytes:
-        """What `data` unpacks to; raises `TooLarge` before a bomb has grown."""
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """What `data` unpacks to, piece by piece: whoever stops taking them has stopped a bomb."""
 
     def finish(self) -> None:
         """Raises `Malformed` if the stream was cut."""
 
 
-def inflater(encoding: str, limit: int) -> Inflater:
+def inflater(encoding: str) -> Inflater:
     match encoding.strip().lower():
         case "gzip" | "x-gzip":
-            return _Gunzip(limit)
+            return _Gunzip()
         case "zstd":
-            return _Unzstd(limit)
+            return _Unzstd()
         case _:
             raise WrongType(f"Content-Encoding {encoding!r} is not known here: use gzip, zstd or none.")
 
 
 class _Gunzip:
-    def __init__(self, limit: int) -> None:
+    def __init__(self) -> None:
         self._stream = zlib.decompressobj(wbits=31)
-        self._left = limit
 
-    def feed(self, data: bytes) -> bytes:
-        pieces = []
+    def feed(self, data: bytes) -> Iterator[bytes]:
         while data and not self._stream.eof:
             try:
                 piece = self._stream.decompress(data, PIECE)
             except zlib.error as error:
                 raise Malformed(f"The body is not gzip: {error}") from None
-            self._left -= len(piece)
-            if self._left < 0:
-                raise TooLarge
-            pieces.append(piece)
             data = self._stream.unconsumed_tail
-        return b"".join(pieces)
+            yield piece
 
     def finish(self) -> None:
         if not self._stream.eof:
@@ -79,25 +76,20 @@ class _Gunzip:
 
 
 class _Unzstd:
-    def __init__(self, limit: int) -> None:
-        self._stream = zstandard.ZstdDecompressor(max_window_size=8 * 1024 * 1024).decompressobj()
-        self._left = limit
+    def __init__(self) -> None:
+        self._stream = zstandard.ZstdDecompressor(max_window_size=WINDOW).decompressobj()
 
-    def feed(self, data: bytes) -> bytes:
-        pieces = []
-        # small steps in, so that a bomb is seen while it is still small
-        for start in range(0, len(data), 256):
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        # small steps in, since a few bytes of zstd can stand for a whole block
+        for start in range(0, len(data), STEP):
             if self._stream.eof:
-                break
+                return
             try:
-                piece = self._stream.decompress(data[start : start + 256])
+                piece = self._stream.decompress(data[start : start + STEP])
             except zstandard.ZstdError as error:
                 raise Malformed(f"The body is not zstd: {error}") from None
-            self._left -= len(piece)
-            if self._left < 0:
-                raise TooLarge
-            pieces.append(piece)
-        return b"".join(pieces)
+            if piece:
+                yield piece
 
     def finish(self) -> None:
         if not self._stream.eof:

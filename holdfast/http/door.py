@@ -9,17 +9,27 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import cast
 
 import msgspec
 from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPReceiveMessage, HTTPScope, Message, Receive, Scope, Send
+from litestar.types import (
+    ASGIApp,
+    HTTPReceiveMessage,
+    HTTPRequestEvent,
+    HTTPScope,
+    Message,
+    Receive,
+    Scope,
+    Send,
+)
 
+from holdfast.addresses import neighbourhood
 from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, Malformed, TooManyRequests
-from holdfast.http.compression import inflater
+from holdfast.http.compression import Inflater, inflater
 from holdfast.http.envelope import refusal
 from holdfast.http.rate import RateLimit
 from holdfast.http.visit import Authenticate, Caller, Visit
@@ -47,7 +57,6 @@ class Door:
         self._verify = authenticate.verify
         self._body_timeout = http.body_timeout
         self._trust_proxy = http.trust_proxy
-        self._largest_body = max(limits.json_body, limits.push_body, limits.image, limits.pdf)
         self._by_user = RateLimit(limits.requests, clock)
         self._by_library_user = RateLimit(limits.library_requests, clock)
         self._by_address = RateLimit(limits.anonymous_requests, clock)
@@ -79,7 +88,7 @@ class Door:
         if scope["method"] in _WITH_BODY:
             receive = self._timed(receive)
             if encoding is not None:
-                receive = self._inflated(receive, encoding)
+                receive = _inflated(receive, encoding)
         self._open += 1
         try:
             if token is not None:
@@ -127,7 +136,7 @@ class Door:
         try:
             if caller is None or isinstance(caller, HoldfastError):
                 if path not in _UNLIMITED:
-                    self._by_address.spend(address)
+                    self._by_address.spend(neighbourhood(address))
             elif path.startswith("/library/"):
                 self._by_library_user.spend(caller.user_id)
             else:
@@ -148,28 +157,42 @@ class Door:
 
         return cast("Receive", receive_in_time)
 
-    def _inflated(self, receive: Receive, encoding: str) -> Receive:
-        unpack = None
-
-        async def receive_unpacked() -> HTTPReceiveMessage:
-            nonlocal unpack
-            if unpack is None:
-                unpack = inflater(encoding, self._largest_body)
-            message = cast("HTTPReceiveMessage", await receive())
-            if message["type"] == "http.request":
-                message["body"] = unpack.feed(message["body"])
-                if not message["more_body"]:
-                    unpack.finish()
-            return message
-
-        return cast("Receive", receive_unpacked)
-
     def _observe(self, route: object, method: str, status: int, seconds: float) -> None:
         series = self._series.get((route, method, status))
         if series is None:
             series = self._requests.series(str(route or "none"), method, str(status))
             cast("dict[tuple[object, str, int], Series]", self._series)[route, method, status] = series
         series.observe(seconds)
+
+
+def _part(piece: bytes, *, more: bool) -> HTTPRequestEvent:
+    return {"type": "http.request", "body": piece, "more_body": more}
+
+
+def _inflated(receive: Receive, encoding: str) -> Receive:
+    """The body unpacked, one piece for each time that somebody asks: so the limit of its route holds for a bomb too."""
+    unpack: Inflater | None = None
+    pieces: Iterator[bytes] = iter(())
+    last = False
+
+    async def receive_unpacked() -> HTTPReceiveMessage:
+        nonlocal unpack, pieces, last
+        if unpack is None:
+            unpack = inflater(encoding)
+        while True:
+            piece = next(pieces, None)
+            if piece is not None:
+                return _part(piece, more=True)
+            if last:
+                unpack.finish()
+                return _part(b"", more=False)
+            message = await receive()
+            if message["type"] != "http.request":
+                return cast("HTTPReceiveMessage", message)
+            last = not message["more_body"]
+            pieces = unpack.feed(message["body"])
+
+    return cast("Receive", receive_unpacked)
 
 
 async def _refuse(error: HoldfastError, path: str, name: str, send: Send) -> None:

@@ -39,18 +39,18 @@ LIBRARY_STYLE = ("/library/", "/file/")
 log = get_logger("http")
 
 
-class Answer(msgspec.Struct, Generic[T], frozen=True):
+class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     """A successful answer."""
 
-    data: T
-    ts: int
     ok: bool = True
     code: int = 0
     message: str = "ok"
+    data: T
+    ts: int
 
 
 def answer(data: T) -> Answer[T]:
-    return Answer(data, time.time_ns() // 1_000_000)
+    return Answer(data=data, ts=time.time_ns() // 1_000_000)
 
 
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -92,7 +92,7 @@ def as_ours(error: Exception) -> HoldfastError:
     """Any exception as one of our errors; what nobody foresaw becomes a 500 that tells nothing of our insides."""
     match error:
         case HoldfastError():
-            return error
+            return ActionFailed() if error.status == 500 else error
         case ValidationException():
             return _invalid(error)
         case HTTPException():
