@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -32,7 +33,9 @@ def postgresql() -> Iterator[Postgresql]:
     if found is None:
         missing("PostgreSQL")
     assert found is not None
-    folder = Path("/tmp") / f"holdfast-tests-{os.getpid()}"  # short: it holds a socket
+    # short, because it holds a socket; new, because a killed run may have left one with our process number
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-tests-", dir="/tmp"))
+    folder.chmod(0o755)  # the server runs as a user of its own
     server = Postgresql(folder / "postgresql", found)
     server.create()
     server.start()

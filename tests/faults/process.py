@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.operations import Doors
@@ -20,6 +21,11 @@ LOOK_EVERY = 0.002
 START_PATIENCE = 30.0
 STOP_PATIENCE = 5.0  # the house promises to be gone by then
 LAST_WORDS = 3_000
+
+
+def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """A server takes every HOLDFAST_* for a setting: neither ours nor the developer's are meant for it."""
+    return {name: value for name, value in environment.items() if not name.startswith("HOLDFAST_")}
 
 
 class DidNotStart(AssertionError):
@@ -56,6 +62,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd=ROOT,
+                env=without_settings(os.environ),
             )
         self.starts += 1
 
