@@ -91,6 +91,8 @@ class Collector:
             except HoldfastError as error:
                 # the store or the place is away: nothing is lost, the next sweep finds it
                 log.warning("sweep_failed", error=error.reason)
+            except Exception:
+                log.exception("sweep_failed")
             try:
                 await asyncio.wait_for(self._wake.wait(), self._sweep_seconds)
             except TimeoutError:

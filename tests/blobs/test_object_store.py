@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import AsyncIterator
 
 import obstore
 import pytest
@@ -14,8 +15,10 @@ from holdfast.blobs.objects import ObjectPlace, connect
 from holdfast.errors import CannotStart, FileGone
 from holdfast.settings import Blobs
 from tests.blobs.conftest import OpenHouse, joined, s3_settings, streamed
+from tests.blobs.watched import watched
 from tests.servers.s3 import S3
 
+MIB = 1024 * 1024
 SCAN = os.urandom(1000) * 20_000  # 20 MB: three parts
 KEY = hashlib.sha256(SCAN).hexdigest()
 
@@ -63,3 +66,22 @@ async def test_resumed_uploads_and_the_owner_mark_work_in_a_bucket(s3: S3, open_
 def test_an_address_that_means_nothing_is_one_clear_sentence() -> None:
     with pytest.raises(CannotStart, match=r"blobs\.url"):
         connect(Blobs(url="nothing://here"))
+
+
+async def test_100_mb_pass_through_a_bucket_with_flat_memory(s3: S3, open_house: OpenHouse) -> None:
+    chunk = os.urandom(MIB)
+
+    async def many() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            yield chunk
+
+    async with open_house(ObjectPlace(connect(s3_settings(s3)))) as house:
+        await house.files.receive(streamed(SCAN), limit=len(SCAN), holder="warm up")
+        async with watched() as seen:
+            blob = await house.files.receive(many(), limit=100 * MIB, holder="h")
+            async with await house.files.open(blob.sha256) as download:
+                size = 0
+                async for piece in download.stream():
+                    size += len(piece)
+        assert size == 100 * MIB
+        assert seen.grown_mib < 50
