@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench import figures
+from bench import figures, machine, report
 from bench.growth import growth
 from bench.scenario import OURS, Contender, Measure, Scenario, Step, Target, Values
 
@@ -106,3 +106,18 @@ def test_growth_fills_up_to_each_size_before_it_is_measured() -> None:
         assert step.prepare is not None
         step.prepare(None)
     assert filled == [10, 20]
+
+
+def test_a_section_of_the_page_is_replaced_and_the_rest_left_alone() -> None:
+    fsync = machine.Fsync(0.1, 0.2)
+    facts = machine.Machine("cpu", 2, 1, "6", "ext4", 0.0, "3.11", {}, "abc", fsync)
+    made = scenario(Target("a", "rate", at_least=0.8, beside="peer"))
+    page = "# Page\n\n<!-- other: begin -->\nkept\n<!-- other: end -->\n"
+    for rate in (10.0, 4_321.0):
+        found = figures.rows(made, {("a", "rate"): {OURS: [rate], "peer": [rate * 2]}})  # type: ignore[arg-type]
+        result = figures.Result("test", "a test", "2026", 1.0, 1, facts, fsync, 0.0, found)
+        page = report.put(page, result)
+    assert page.count("### test") == 1
+    assert "| 1/s | 4,321 | peer | 8,642 | 0.50 | ≥ 0.8 × peer | MISSED |" in page
+    assert " 10 |" not in page
+    assert "kept" in page
