@@ -65,6 +65,7 @@ class SqliteDatabase(Database):
         self._page_bytes = cast("int", connection.pragma("page_size"))
         self._log_file = LogFile(
             connection,
+            self._path,
             cut_pages=settings.truncate_mib * MIB // self._page_bytes,
             reader_ms=settings.read_limit_ms,
             busy_ms=BUSY_MS,
