@@ -38,7 +38,7 @@ def main(
     strict: Annotated[bool, typer.Option(help="Exit with 1 when a target is missed.")] = False,
 ) -> None:
     """Measure holdfast beside its peers: the same load, one run, in turn. docs/benchmarks.md says how to read it."""
-    console = Console(width=None if sys.stdout.isatty() else 160)
+    console = Console(width=None if sys.stdout.isatty() else 150)
     there = found()
     if name is None:
         for scenario in there.values():

@@ -73,7 +73,12 @@ class Child:
         return ChildFailed(f"{Path(str(self.process.args[0])).name} {why}\n{said}".rstrip())  # type: ignore[index]
 
     def stop(self, first: signal.Signals = signal.SIGTERM) -> None:
-        """A polite signal, then SIGKILL for it and whatever it started in its session."""
+        """The end of its input, a polite signal, then SIGKILL for it and whatever it started in its session."""
+        if self.process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self.process.stdin.close()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(STOP_SECONDS)
         if self.process.poll() is None:
             self.process.send_signal(first)
             try:
@@ -83,9 +88,8 @@ class Child:
                 self.process.wait(STOP_SECONDS)
         with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # children that outlived it; the group is ours alone
-        for stream in (self.process.stdin, self.process.stdout):
-            if stream is not None:
-                stream.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 @contextmanager

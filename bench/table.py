@@ -25,7 +25,7 @@ def show(result: Result, console: Console, ceilings: frozenset[str]) -> None:
     table.add_column("beside", no_wrap=True)
     table.add_column("theirs", justify="right", no_wrap=True)
     table.add_column("least to most", no_wrap=True, style="dim")
-    table.add_column("ours/theirs", justify="right", no_wrap=True)
+    table.add_column("ratio", justify="right", no_wrap=True)
     table.add_column("target", no_wrap=True)
     table.add_column("", no_wrap=True)
     step = ""
@@ -48,7 +48,7 @@ def _add(table: Table, row: Row, ceilings: frozenset[str]) -> None:
         if figure.contender == OURS:
             continue
         name = figure.contender
-        label = f"[dim]{name} (the load's ceiling)[/]" if name in ceilings else name
+        label = f"[dim]ceiling: {name}[/]" if name in ceilings else name
         ratio = f"{figure.ratio:.2f}" if figure.ratio is not None else ""
         judged = [judged for judged in row.judged if judged.beside == name]
         lines.append((label, number(figure.median), spread(figure), ratio, *_targets(judged)))

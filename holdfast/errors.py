@@ -126,6 +126,12 @@ class NotFound(HoldfastError):
     status, number, reason = 404, 0, "not_found"
 
 
+class FileGone(NotFound):
+    """There is no such file."""
+
+    status, number, reason = 404, 40, "file_gone"
+
+
 class MethodNotAllowed(HoldfastError):
     """This address does not take that method."""
 
@@ -154,6 +160,34 @@ class AlreadyThere(Conflict):
     """A row with this key exists."""
 
     status, number, reason = 409, 3, "already_there"
+
+
+class FileMissing(Conflict):
+    """The file is not here; upload it first."""
+
+    status, number, reason = 409, 40, "file_missing"
+
+
+class DigestTaken(Conflict):
+    """Another file with this MD5 is here."""
+
+    status, number, reason = 409, 41, "digest_taken"
+
+
+class WrongDigest(Conflict):
+    """The content is not what its hash says."""
+
+    status, number, reason = 409, 42, "wrong_digest"
+
+
+class WrongOffset(Conflict):
+    """The upload stands at another offset; ask where, and continue there."""
+
+    status, number, reason = 409, 43, "wrong_offset"
+
+    def __init__(self, received: int) -> None:
+        super().__init__(data={"offset": received})
+        self.received = received
 
 
 class VersionConflict(HoldfastError):
@@ -238,6 +272,12 @@ class Stopping(Unavailable):
     """The server is stopping; try again in a moment."""
 
     status, number, reason = 503, 6, "stopping"
+
+
+class FilesUnavailable(Unavailable):
+    """The files cannot be reached at the moment; try again."""
+
+    status, number, reason = 503, 40, "files_unavailable"
 
 
 class CannotStart(Exception):

@@ -28,7 +28,14 @@ from holdfast.accounts import queries
 from holdfast.accounts.model import SessionsEnded
 from holdfast.accounts.tokens import AccessTokens
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, InvalidToken, NotLoggedIn, SessionInvalid, TokenExpired
+from holdfast.errors import (
+    HoldfastError,
+    InvalidToken,
+    NotLoggedIn,
+    SessionInvalid,
+    StoreUnavailable,
+    TokenExpired,
+)
 from holdfast.log import get_logger
 from holdfast.store import Database, StoreReset
 
@@ -126,8 +133,10 @@ class Sessions:
         if (session := self.known(token)) is not None:
             return session
         claims = self._tokens.read(token)
-        while self._clock.monotonic() >= self._fresh_until:
-            await self._caught_up()
+        if self._clock.monotonic() >= self._fresh_until:
+            await self._be_fresh()
+            if (session := self.known(token)) is not None:
+                return session
         watched = self._watched.setdefault(claims.user_id, Watched())
         user = await self._db.glance(queries.user, claims.user_id)
         if user is None:
@@ -189,6 +198,14 @@ class Sessions:
             if self._held[key].expires_ms > now_ms:
                 return  # the oldest is still good; behind it at most a few are not
             del self._held[key]
+
+    async def _be_fresh(self) -> None:
+        """Twice, because the read that was under way may have begun too long ago, or before a reset."""
+        for _ in range(2):
+            await self._caught_up()
+            if self._clock.monotonic() < self._fresh_until:
+                return
+        raise StoreUnavailable
 
     async def _caught_up(self) -> None:
         """Reads what was raised since the last time; whoever needs it at the same time shares the read."""

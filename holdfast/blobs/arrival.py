@@ -13,9 +13,9 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.blobs import queries as sql
-from holdfast.blobs.errors import DigestTaken, FilesUnavailable
 from holdfast.blobs.model import Blob, Condemned, Digest
 from holdfast.blobs.references import find, find_by_md5
+from holdfast.errors import DigestTaken, FilesUnavailable
 from holdfast.store import Transaction
 
 

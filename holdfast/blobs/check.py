@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from holdfast.blobs import queries as sql
-from holdfast.blobs.errors import FileGone
 from holdfast.blobs.model import Blob, Kept, hash_in_name
 from holdfast.blobs.place import Place
+from holdfast.errors import FileGone
 from holdfast.store import Snapshot
 
 PAGE = 1000

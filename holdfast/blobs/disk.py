@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.blobs.errors import FileGone, FilesUnavailable
 from holdfast.blobs.model import Kept
-from holdfast.errors import DiskFull
+from holdfast.errors import DiskFull, FileGone, FilesUnavailable
 
 READ_BYTES = 256 * 1024
 _OPEN_FILES = Path("/proc/self/fd")

@@ -17,7 +17,6 @@ from holdfast.blobs import queries as sql
 from holdfast.blobs.arrival import Claim
 from holdfast.blobs.digest import Digesting
 from holdfast.blobs.download import Download
-from holdfast.blobs.errors import FileGone
 from holdfast.blobs.incoming import Incoming, TemporaryFile
 from holdfast.blobs.metrics import BlobMetrics
 from holdfast.blobs.model import Blob, Digest, blob_name
@@ -26,7 +25,7 @@ from holdfast.blobs.references import find
 from holdfast.blobs.spool import Spool
 from holdfast.blobs.upload import Upload
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError
+from holdfast.errors import FileGone, HoldfastError
 from holdfast.ids import XidMaker
 from holdfast.log import get_logger
 from holdfast.settings import Blobs

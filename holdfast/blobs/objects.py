@@ -17,9 +17,8 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import from_url
 
-from holdfast.blobs.errors import FileGone, FilesUnavailable
 from holdfast.blobs.model import Kept
-from holdfast.errors import CannotStart
+from holdfast.errors import CannotStart, FileGone, FilesUnavailable
 from holdfast.log import get_logger
 from holdfast.settings import MIB, Blobs
 

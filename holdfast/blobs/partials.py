@@ -7,9 +7,8 @@ here; so `received` never promises a byte that a restart could lose, on a disk a
 from __future__ import annotations
 
 from holdfast.blobs import queries as sql
-from holdfast.blobs.errors import FileGone, FilesUnavailable, WrongOffset
 from holdfast.blobs.model import Condemned, Partial
-from holdfast.errors import TooLarge
+from holdfast.errors import FileGone, FilesUnavailable, TooLarge, WrongOffset
 from holdfast.store import Snapshot, Transaction
 
 TURN = 100

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.blobs import queries as sql
-from holdfast.blobs.errors import FileMissing
 from holdfast.blobs.model import Blob, Orphaned
+from holdfast.errors import FileMissing
 from holdfast.store import Snapshot, Transaction
 
 

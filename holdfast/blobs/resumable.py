@@ -7,13 +7,12 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable
 from functools import partial as bound
 
 from holdfast.blobs import partials, references
-from holdfast.blobs.errors import FileGone, WrongOffset
 from holdfast.blobs.files import Files
 from holdfast.blobs.model import Blob, Partial, piece_name
 from holdfast.blobs.place import Place
 from holdfast.blobs.spool import Spool
 from holdfast.clock import Clock
-from holdfast.errors import TooLarge
+from holdfast.errors import FileGone, TooLarge, WrongOffset
 from holdfast.ids import XidMaker
 from holdfast.settings import MIB, Blobs
 from holdfast.store import Database

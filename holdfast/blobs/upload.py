@@ -15,12 +15,11 @@ from types import TracebackType
 from typing import Self
 
 from holdfast.blobs.digest import Digesting
-from holdfast.blobs.errors import WrongDigest
 from holdfast.blobs.incoming import TemporaryFile
 from holdfast.blobs.metrics import BlobMetrics
 from holdfast.blobs.model import Blob, Digest
 from holdfast.blobs.spool import Spool
-from holdfast.errors import TooLarge
+from holdfast.errors import TooLarge, WrongDigest
 
 HEAD_BYTES = 4096
 

@@ -14,7 +14,7 @@ from litestar.datastructures import State
 from litestar.enums import HttpMethod, MediaType
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
-from litestar.types import ASGIApp, Receive, Scope, Send
+from litestar.types import ASGIApp, ExceptionHandlersMap, Receive, Scope, Send
 
 from holdfast.http.visit import visit
 
@@ -49,6 +49,14 @@ class Reply:
 
 
 class _Quick(HTTPRouteHandler):
+    _resolved: ExceptionHandlersMap | None = None
+
+    def resolve_exception_handlers(self) -> ExceptionHandlersMap:
+        """Litestar puts them together again for every request; once routes answer, they no longer change."""
+        if self._resolved is None:
+            self._resolved = super().resolve_exception_handlers()
+        return self._resolved
+
     async def to_response(
         self, app: Litestar, data: object, request: Request[object, object, State]
     ) -> ASGIApp:

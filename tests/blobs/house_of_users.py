@@ -10,9 +10,9 @@ from pathlib import Path
 
 from holdfast.blobs import reference, release
 from holdfast.blobs.check import verify, verify_references
-from holdfast.blobs.errors import FileGone, FileMissing
 from holdfast.blobs.place import Place
 from holdfast.clock import ManualClock
+from holdfast.errors import FileGone, FileMissing
 from holdfast.store import Database, Query, Statement, Transaction
 from holdfast.store.migrations import Migration
 from tests.blobs.conftest import GRACE_SECONDS

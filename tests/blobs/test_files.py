@@ -13,10 +13,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from holdfast.blobs import adjust, claim, find, find_by_md5, reference, release, unclaim
-from holdfast.blobs.errors import DigestTaken, FileGone, FileMissing, WrongDigest
 from holdfast.blobs.incoming import Incoming
 from holdfast.blobs.spool import PIECE_BYTES
-from holdfast.errors import TooLarge
+from holdfast.errors import DigestTaken, FileGone, FileMissing, TooLarge, WrongDigest
 from tests.blobs.conftest import GRACE_SECONDS, House, OpenHouse, joined, streamed
 
 MIB = 1024 * 1024

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.blobs.errors import FileGone, FilesUnavailable
 from holdfast.blobs.model import blob_name, piece_name
 from holdfast.blobs.objects import PART_BYTES, ObjectPlace, connect
 from holdfast.blobs.place import Place
+from holdfast.errors import FileGone, FilesUnavailable
 from holdfast.settings import Blobs
 from tests.servers.postgresql import free_port
 

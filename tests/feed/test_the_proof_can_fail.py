@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from typing import TypeVar
 
 import msgspec
@@ -23,7 +22,6 @@ from tests.feed.authors import Habits
 from tests.feed.chase import Views, chase, no_snapshot, read_committed
 from tests.feed.race import Plan, race
 from tests.feed.world import ROOMS
-from tests.servers.postgresql import Postgresql
 
 R = TypeVar("R")
 
@@ -37,12 +35,6 @@ async def wrong_followers(db: Database, habits: Habits) -> list[str]:
         if outcome.wrong:
             return outcome.wrong
     return []
-
-
-@pytest.fixture
-def postgresql_store(postgresql: Postgresql) -> Iterator[PostgresqlStores]:
-    yield PostgresqlStores(postgresql.new_database("broken_rules"))
-    postgresql.drop_database("broken_rules")
 
 
 def without_lock(query: Query[R]) -> Query[R]:

@@ -267,3 +267,10 @@ def _content(view: Snapshot, entries: Sequence[Entry]) -> dict[str, tuple[int, s
 
 def truth(view: Snapshot, owner: int) -> dict[str, tuple[int, int]]:
     return {name: (kind, rev) for name, kind, rev in view.rows(TRUTH, owner=owner)}
+
+
+def hashes(view: Snapshot, space: int) -> dict[tuple[int, str], int]:
+    """For `problems`: what lives in a space, and the hash of each."""
+    return {
+        (kind, name): hash_of(name, kind, rev) for name, kind, _parent, rev in view.rows(LIVE, space=space)
+    }

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 from itertools import count, pairwise
@@ -80,11 +81,13 @@ class Disk(apsw.VFS):
 
     def __init__(self, *, sync_seconds: float = 0.0) -> None:
         self.name = f"disk{next(_names)}"
-        self.syncs = 0
+        self.syncs: Counter[str] = Counter()  # by the name of the file
         self.on_write: Callable[[str], None] = lambda _name: None
         self.on_sync: Callable[[str], None] = lambda _name: None
         self._sync_seconds = sync_seconds
         self._shadows: dict[str, Shadow] = {}
+        self._deleted: dict[str, Shadow] = {}
+        """Files that are gone, but whose folder was not synced since: a power failure may bring them back."""
         self._lock = threading.Lock()
         super().__init__(self.name, "")
 
@@ -99,10 +102,11 @@ class Disk(apsw.VFS):
     def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802
         super().xDelete(filename, syncdir)
         with self._lock:
-            shadow = self._shadows.get(filename)
-            if shadow is not None and (syncdir or not shadow.named):
-                del self._shadows[filename]
-            # otherwise a power failure brings the file back, as it was
+            shadow = self._shadows.pop(filename, None)
+            if shadow is not None and shadow.named:
+                self._deleted[filename] = shadow
+            if syncdir:
+                self._folder_synced()
 
     def change(self, path: str, change: Change) -> None:
         with self._lock:
@@ -116,18 +120,25 @@ class Disk(apsw.VFS):
         if self._sync_seconds:
             time.sleep(self._sync_seconds)
         with self._lock:
-            self.syncs += 1
+            self.syncs[Path(path).name] += 1
             for change in shadow.since[:covered]:
                 change.apply(shadow.synced)
             del shadow.since[:covered]
             if folder_too:
-                for known in self._shadows.values():
-                    known.named = True
+                self._folder_synced()
+
+    def _folder_synced(self) -> None:
+        self._deleted.clear()
+        for shadow in self._shadows.values():
+            shadow.named = True
 
     def image(self, folder: Path, loss: Loss, chance: random.Random) -> None:
         """Into `folder`: the files as the machine would find them when it lost its power now."""
         folder.mkdir(parents=True)
         with self._lock:
+            for path, shadow in self._deleted.items():
+                if chance.random() < 0.5:
+                    (folder / Path(path).name).write_bytes(shadow.after(loss, chance))
             for path, shadow in self._shadows.items():
                 if shadow.named or chance.random() < 0.5:
                     (folder / Path(path).name).write_bytes(shadow.after(loss, chance))
@@ -138,7 +149,7 @@ class _File(apsw.VFSFile):
         self, disk: Disk, path: str | None, name: str | apsw.URIFilename | None, flags: list[int]
     ) -> None:
         self._disk, self._path = disk, path
-        # SQLite syncs the folder together with the first sync of a log or a journal that it made
+        # SQLite syncs the folder together with the first sync of a log or a journal that it opened
         self._folder_too = bool(flags[0] & WAL_OR_JOURNAL)
         super().__init__("", name, flags)
 
@@ -157,6 +168,7 @@ class _File(apsw.VFSFile):
         if self._path is not None:
             self._disk.on_sync(self._path)
             self._disk.sync(self._path, folder_too=self._folder_too)
+            self._folder_too = False
 
 
 def no_room() -> apsw.Error:

@@ -67,10 +67,13 @@ class Postgresql:
             **self._as_user,  # type: ignore[call-overload]
         )
 
-    def start(self) -> None:
+    def start(self, *, largest_file: int | None = None) -> None:
+        """`largest_file`: a write beyond so many bytes of any file is cut short, as on a full disk."""
+        limit = [] if largest_file is None else ["prlimit", f"--fsize={largest_file}:"]
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
+                    *limit,
                     self._bin / "postgres",
                     *("-D", self._data, "-p", str(self._port), "-k", self._data),
                     *("-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 import apsw
 
@@ -17,7 +17,10 @@ log = get_logger("store")
 
 
 class Checkpointer:
-    def __init__(self, path: Path, vfs: str | None, on_fatal: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, vfs: str | None, checkpointing: Lock, on_fatal: Callable[[str], None]
+    ) -> None:
+        self._checkpointing = checkpointing
         self._connection = open_writer(path, vfs)
         self._on_fatal = on_fatal
         self._wake = Event()
@@ -42,9 +45,10 @@ class Checkpointer:
             if self._stop.is_set():
                 break
             try:
-                self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+                with self._checkpointing:
+                    self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             except apsw.BusyError:
-                continue  # the writer is cutting the log at this moment
+                continue  # another process is at it
             except apsw.Error as error:
                 log.error("checkpoint_failed", error=str(error))
                 if is_sync_failure(error):

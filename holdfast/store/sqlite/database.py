@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import TypeVar, cast
 
 import apsw
@@ -63,9 +64,11 @@ class SqliteDatabase(Database):
         loop = asyncio.get_running_loop()
         settings = self._settings
         self._page_bytes = cast("int", connection.pragma("page_size"))
+        checkpointing = Lock()
         self._log_file = LogFile(
             connection,
             self._path,
+            checkpointing,
             cut_pages=settings.truncate_mib * MIB // self._page_bytes,
             reader_ms=settings.read_limit_ms,
             busy_ms=BUSY_MS,
@@ -86,7 +89,7 @@ class SqliteDatabase(Database):
         def checkpoint_failed(why: str) -> None:
             loop.call_soon_threadsafe(self._failed, why)
 
-        self._checkpointer = Checkpointer(self._path, self._vfs, checkpoint_failed)
+        self._checkpointer = Checkpointer(self._path, self._vfs, checkpointing, checkpoint_failed)
         self._loop = loop
         self._connection = connection
         self._checkpoint_pages = settings.checkpoint_mib * MIB // self._page_bytes
@@ -108,7 +111,10 @@ class SqliteDatabase(Database):
         await asyncio.sleep(0)  # what the threads handed over last is delivered before we close
         self._here.close()
         if ended:
-            self._connection.close()  # the last to close moves the log into the file
+            try:
+                self._connection.close()  # the last to close moves the log into the file
+            except apsw.Error as error:
+                log.error("close_failed", error=str(error))  # the log is still there, and holds everything
         else:
             log.error("writer_still_busy", waiting=self._waiting)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from threading import Lock
 
 import apsw
 
@@ -22,12 +23,21 @@ log = get_logger("store")
 
 class LogFile:
     def __init__(
-        self, connection: apsw.Connection, path: Path, *, cut_pages: int, reader_ms: int, busy_ms: int
+        self,
+        connection: apsw.Connection,
+        path: Path,
+        checkpointing: Lock,
+        *,
+        cut_pages: int,
+        reader_ms: int,
+        busy_ms: int,
     ) -> None:
-        """`reader_ms`: no reader holds its snapshot longer than this."""
+        """`reader_ms`: no reader holds its snapshot longer than this. `checkpointing`: shared with the
+        checkpointer, because SQLite refuses a second checkpoint at once instead of waiting for the first."""
         connection.set_wal_hook(self._grew)
         self._connection = connection
         self._path = path
+        self._checkpointing = checkpointing
         self._cut_pages = cut_pages
         self._patient_ms = 2 * reader_ms + 500  # those that keep pages back, then those that came meanwhile
         self._busy_ms = busy_ms
@@ -55,12 +65,20 @@ class LogFile:
             self._again_at = time.monotonic() + AGAIN_AFTER
             return
         desperate = self.pages > 2 * self._cut_pages
-        self._connection.set_busy_timeout(self._patient_ms if desperate else POLITE_MS)
+        patience = self._patient_ms if desperate else POLITE_MS
+        if not self._checkpointing.acquire(timeout=patience / 1000):
+            self._later(desperate)
+            return
         try:
+            self._connection.set_busy_timeout(patience)
             self.pages, _moved = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
-            self._again_at = time.monotonic() + AGAIN_AFTER
-            if desperate:
-                log.warning("log_not_cut", pages=self.pages)
+            self._later(desperate)
         finally:
             self._connection.set_busy_timeout(self._busy_ms)
+            self._checkpointing.release()
+
+    def _later(self, desperate: bool) -> None:
+        self._again_at = time.monotonic() + AGAIN_AFTER
+        if desperate:
+            log.warning("log_not_cut", pages=self.pages)
