@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import IO
 
 from holdfast.blobs import backup as of_blobs
-from holdfast.blobs.errors import FileGone
 from holdfast.blobs.model import Blob
 from holdfast.blobs.place import Place
 from holdfast.clock import Clock
 from holdfast.data_folder import sync_folder
-from holdfast.errors import CannotStart
+from holdfast.errors import CannotStart, FileGone
 from holdfast.feed.epoch import EPOCH
 from holdfast.keeping.archive import ArchiveWriter
 from holdfast.keeping.hold import held

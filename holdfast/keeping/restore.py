@@ -19,6 +19,7 @@ from holdfast import feed
 from holdfast.blobs import backup as of_blobs
 from holdfast.blobs.references import find
 from holdfast.clock import Clock
+from holdfast.data_folder import DataFolder
 from holdfast.errors import CannotStart
 from holdfast.keeping import reading
 from holdfast.keeping.manifest import Manifest, migrations_of
@@ -68,25 +69,14 @@ def _size(source: Path) -> int | None:
 
 
 def _make_room(kept: Kept, *, replace: bool) -> None:
+    """The folder is locked by us."""
     folder = kept.folder
     if folder.is_half_restored:  # whatever is here came from a backup that is still there
         shutil.rmtree(folder.blobs, ignore_errors=True)
         return
-    if kept.store.backend == "postgresql" and replace:
-        raise CannotStart(
-            "--force moves a data folder aside, not a PostgreSQL database: restore into a new one"
-        )
-    if kept.store.is_served():
-        raise CannotStart("a server is running on this store: stop it first")
-    old = [
-        path
-        for path in (
-            folder.database,
-            *(folder.path / f"{folder.database.name}-{suffix}" for suffix in ("wal", "shm", "reading")),
-            folder.blobs,
-        )
-        if path.exists() and not (path.is_dir() and not any(entry.is_file() for entry in path.rglob("*")))
-    ]
+    if kept.store.backend == "postgresql":
+        _refuse_if_served(kept, replace=replace)
+    old = _what_is_there(folder)
     if not old:
         return
     if not replace:
@@ -97,6 +87,24 @@ def _make_room(kept: Kept, *, replace: bool) -> None:
     aside.mkdir()
     for path in old:
         path.rename(aside / path.name)
+
+
+def _refuse_if_served(kept: Kept, *, replace: bool) -> None:
+    if replace:
+        raise CannotStart(
+            "--force moves a data folder aside, not a PostgreSQL database: restore into a new one"
+        )
+    if kept.store.is_served():  # perhaps from another machine, where nobody sees our folder's lock
+        raise CannotStart("a server is running on this database: stop it first")
+
+
+def _what_is_there(folder: DataFolder) -> list[Path]:
+    """The store and its files, but no empty folders."""
+    beside = [folder.database.with_name(folder.database.name + end) for end in ("-wal", "-shm", "-reading")]
+    found = [path for path in (folder.database, *beside) if path.exists()]
+    if any(path.is_file() for path in folder.blobs.rglob("*")):
+        found.append(folder.blobs)
+    return found
 
 
 def _load_rows(store: NewStore, source: Path, manifest: Manifest, progress: Progress) -> None:
