@@ -15,6 +15,7 @@ class DataFolder:
         self.path = path
         self.database = path / "holdfast.db"
         self.blobs = path / "blobs"
+        self._unfinished = path / "restore-unfinished"
         self._held: TextIO | None = None
 
     def create(self) -> None:
@@ -33,6 +34,41 @@ class DataFolder:
 
     def lock(self) -> None:
         """Makes this process the only server on the folder; the lock goes with the process, however it ends."""
+        self._take()
+        if self._unfinished.exists():
+            self.unlock()
+            raise CannotStart(
+                f"a restore into {self.path} did not come to its end: run `holdfast restore FILE` again"
+            )
+
+    def lock_for_restore(self) -> None:
+        """As `lock`. Until `restored` no server starts here, also if this process dies."""
+        self._take()
+
+    def restore_begins(self) -> None:
+        self._unfinished.touch()
+        sync_folder(self.path)
+
+    def restored(self) -> None:
+        self._unfinished.unlink(missing_ok=True)
+        sync_folder(self.path)
+
+    @property
+    def is_half_restored(self) -> bool:
+        return self._unfinished.exists()
+
+    def is_locked(self) -> bool:
+        """Some process is the server on this folder."""
+        try:
+            with (self.path / "lock").open("r", encoding="utf-8") as held:
+                fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def _take(self) -> None:
         self.create()
         held = (self.path / "lock").open("a+", encoding="utf-8")
         try:
@@ -54,3 +90,12 @@ class DataFolder:
         if self._held is not None:
             self._held.close()
             self._held = None
+
+
+def sync_folder(folder: Path) -> None:
+    """A name is on the disk when its folder is."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
+from holdfast.cli.keeping import backup, check, migrate, restore
 from holdfast.cli.serve import serve
 from holdfast.cli.settings import settings
 from holdfast.cli.users import token, user
@@ -43,6 +44,10 @@ cli.command()(serve)
 cli.command()(settings)
 cli.add_typer(user, name="user")
 cli.command()(token)
+cli.command()(check)
+cli.command()(backup)
+cli.command()(restore)
+cli.command()(migrate)
 
 
 def main() -> None:

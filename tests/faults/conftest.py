@@ -30,6 +30,8 @@ class Extent(msgspec.Struct, frozen=True):
     kills: int
     acknowledged: int
     seed: int
+    load_seconds: float
+    """At most this long between two kills."""
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -48,5 +50,5 @@ def extent() -> Extent:
     """`HOLDFAST_FAULTS_SEED` repeats a plan."""
     seed = int(os.environ.get("HOLDFAST_FAULTS_SEED", "20261"))
     if os.environ.get("HOLDFAST_FAULTS") == "full":
-        return Extent(25, 100_000, seed)
-    return Extent(5, 2_000, seed)
+        return Extent(25, 100_000, seed, 4.0)
+    return Extent(5, 2_000, seed, 0.8)

@@ -15,7 +15,13 @@ from tests.faults.storm import Storm
 
 async def test_every_acknowledged_note_outlives_every_kill(ground: Ground, extent: Extent) -> None:
     server = Server(ground.folder, *ground.options, command=COMMAND)
-    storm = Storm(server, [Notes(extent.seed)], seed=extent.seed, postgresql=ground.postgresql)
+    storm = Storm(
+        server,
+        [Notes(extent.seed)],
+        seed=extent.seed,
+        postgresql=ground.postgresql,
+        load_seconds=extent.load_seconds,
+    )
     report = await storm.rage(kills=extent.kills, acknowledged=extent.acknowledged)
     print(f"\n{ground.backend}: {report}")
 

@@ -31,6 +31,14 @@ def free_port() -> int:
         return port
 
 
+def _is_alive(pid: str) -> bool:
+    """Not gone, and not a zombie either (which holds nothing any more)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
 class Postgresql:
     """One cluster. `kill` is SIGKILL to every process of it; `start` recovers from its write-ahead log."""
 
@@ -91,26 +99,33 @@ class Postgresql:
                 psycopg.connect(self.url("postgres"), connect_timeout=2).close()
             except psycopg.OperationalError:
                 if time.monotonic() > deadline or self._process.poll() is not None:
-                    raise RuntimeError(f"PostgreSQL did not start:\n{self._log.read_text()}") from None
+                    raise RuntimeError(
+                        f"PostgreSQL did not start:\n{self._log.read_text()[-3000:]}"
+                    ) from None
                 time.sleep(0.05)
             else:
                 return
 
     def kill(self) -> None:
-        """SIGKILL to the postmaster and all its children at once, as if the machine had lost power."""
+        """SIGKILL to the postmaster and all its children, as if the machine had lost power. When this returns all of
+        them are gone: a child that lives on would keep the shared memory, and with it the next start from starting."""
         assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)  # from here on it has no new children
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOWAIT)
         children = subprocess.run(
             ["ps", "-o", "pid=", "--ppid", str(self._process.pid)],
             capture_output=True,
             text=True,
             check=False,
         ).stdout.split()
-        for pid in (self._process.pid, *map(int, children)):
+        for pid in (*map(int, children), self._process.pid):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         self._process.wait()
+        while any(_is_alive(pid) for pid in children):
+            time.sleep(0.005)
         (self._data / "postmaster.pid").unlink(missing_ok=True)
 
     def stop(self) -> None:

@@ -67,6 +67,7 @@ class SqliteDatabase(Database):
         checkpointing = Lock()
         self._log_file = LogFile(
             connection,
+            self._path,
             checkpointing,
             cut_pages=settings.truncate_mib * MIB // self._page_bytes,
             reader_ms=settings.read_limit_ms,

@@ -7,11 +7,13 @@ reads from the log lets it begin anew, and the one who can make such a moment is
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from threading import Lock
 
 import apsw
 
 from holdfast.log import get_logger
+from holdfast.store.sqlite.long_read import is_read_long
 
 POLITE_MS = 50
 AGAIN_AFTER = 0.5
@@ -23,6 +25,7 @@ class LogFile:
     def __init__(
         self,
         connection: apsw.Connection,
+        path: Path,
         checkpointing: Lock,
         *,
         cut_pages: int,
@@ -33,6 +36,7 @@ class LogFile:
         checkpointer, because SQLite refuses a second checkpoint at once instead of waiting for the first."""
         connection.set_wal_hook(self._grew)
         self._connection = connection
+        self._path = path
         self._checkpointing = checkpointing
         self._cut_pages = cut_pages
         self._patient_ms = 2 * reader_ms + 500  # those that keep pages back, then those that came meanwhile
@@ -52,9 +56,13 @@ class LogFile:
 
         Readers that overlap without a gap could go on like that for ever: at twice the mark the writer waits
         until those that are reading now are done or cut. New ones read from the database file alone meanwhile,
-        and are not in the way. So the log stays bounded, whatever is read.
+        and are not in the way. So the log stays bounded, whatever is read; but for a check or a backup, which
+        reads for as long as it must, and which no writer should wait for.
         """
         if self.pages <= self._cut_pages or time.monotonic() < self._again_at:
+            return
+        if is_read_long(self._path):
+            self._again_at = time.monotonic() + AGAIN_AFTER
             return
         desperate = self.pages > 2 * self._cut_pages
         patience = self._patient_ms if desperate else POLITE_MS

@@ -1,0 +1,125 @@
+"""A backup as a file: one tar, which any tar can list and unpack.
+
+    holdfast.json                           which format this is
+    rows/<table>/000001.msgpack.zst         tables, parents first
+    blobs/<sha256>                          files, in the order of their hashes
+    manifest.json                           what must be in it, with checksums; the last entry
+
+Every byte that matters is under a checksum: rows by the manifest, files by their names, the manifest by being there
+whole. This module writes such a file, `reading` reads it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Final
+
+import msgspec
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError
+from holdfast.keeping.manifest import FORMAT, First, Manifest, TableCopied
+from holdfast.keeping.rows import packed
+from holdfast.store.whole import Row
+
+FIRST: Final = "holdfast.json"
+LAST: Final = "manifest.json"
+
+Advance = Callable[[int], None]
+
+
+class _Padded(io.RawIOBase):
+    """What a file's pieces are, up to `size`; zeros where they fail to come, so that the tar stays one."""
+
+    def __init__(self, pieces: Iterator[bytes], size: int, advance: Advance) -> None:
+        self._pieces = pieces
+        self._left = size
+        self._advance = advance
+        self._rest = b""
+        self.hashed = hashlib.sha256()
+        self.failed: HoldfastError | None = None
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not self._rest and self.failed is None:
+            try:
+                self._rest = next(self._pieces, b"")
+            except HoldfastError as error:
+                self.failed = error
+        wanted = min(size if size >= 0 else self._left, self._left)
+        piece, self._rest = self._rest[:wanted], self._rest[wanted:]
+        if not piece:
+            piece = bytes(wanted)
+        self._left -= len(piece)
+        self.hashed.update(piece)
+        self._advance(len(piece))
+        return piece
+
+
+class ArchiveWriter:
+    def __init__(self, out: IO[bytes], now_ms: int) -> None:
+        self._tar = tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - `finish`
+        self._now = now_ms // 1000
+        self._tables: list[TableCopied] = []
+        self._blobs = hashlib.sha256()
+        self.count = 0
+        self.bytes = 0
+        self.damaged: list[str] = []
+        self._add(FIRST, msgspec.json.encode(First(FORMAT, __version__)))
+
+    def table(self, name: str, columns: Iterable[str], chunks: Iterable[Sequence[Row]]) -> int:
+        """Answers how many rows it had."""
+        rows, number, hashed = 0, 0, hashlib.sha256()
+        for number, chunk in enumerate(chunks, start=1):
+            data = packed(chunk)
+            hashed.update(data)
+            self._add(f"rows/{name}/{number:06}.msgpack.zst", data)
+            rows += len(chunk)
+        self._tables.append(TableCopied(name, tuple(columns), rows, number, hashed.hexdigest()))
+        return rows
+
+    def blob(self, sha256: str, size: int, pieces: Iterator[bytes], advance: Advance) -> None:
+        """A file that is not what its name says goes in as it is, and is listed as damaged."""
+        content = _Padded(pieces, size, advance)
+        self._add_stream(f"blobs/{sha256}", size, content)
+        self._blobs.update(f"{sha256}\n".encode())
+        self.count += 1
+        self.bytes += size
+        if content.hashed.hexdigest() != sha256:
+            self.damaged.append(sha256)
+
+    def lost(self, sha256: str) -> None:
+        """There is no file for this blob."""
+        self.damaged.append(sha256)
+
+    def finish(self, backend: str, epoch: str | None, migrations: dict[str, int]) -> Manifest:
+        manifest = Manifest(
+            FORMAT,
+            __version__,
+            self._now * 1000,
+            backend,
+            epoch,
+            migrations,
+            tuple(self._tables),
+            self.count,
+            self.bytes,
+            self._blobs.hexdigest(),
+            tuple(self.damaged),
+        )
+        self._add(LAST, msgspec.json.format(msgspec.json.encode(manifest)))
+        self._tar.close()
+        return manifest
+
+    def _add(self, name: str, data: bytes) -> None:
+        self._add_stream(name, len(data), io.BytesIO(data))
+
+    def _add_stream(self, name: str, size: int, content: io.RawIOBase | io.BytesIO) -> None:
+        info = tarfile.TarInfo(name)
+        info.size, info.mtime, info.mode = size, self._now, 0o600
+        self._tar.addfile(info, content)
+        self._tar.members.clear()  # type: ignore[attr-defined]  # a million of them need not be in memory

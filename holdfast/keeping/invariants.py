@@ -1,0 +1,72 @@
+"""What must be true, room by room: the one list of everything that `check` proves. A new room adds itself here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from holdfast.accounts.check import verify_accounts
+from holdfast.blobs import check as blobs
+from holdfast.blobs.place import Place
+from holdfast.feed import verify as feed
+from holdfast.store import Snapshot
+
+LEFT_TO_COLLECT = frozenset({"not_collected", "file_unknown"})
+"""What only a server that runs has had the time to collect."""
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Something that is wrong, in one sentence."""
+
+    room: str
+    says: str
+
+    def __str__(self) -> str:
+        return f"{self.room}: {self.says}"
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What a room may look at."""
+
+    view: Snapshot
+    place: Place
+    now_ms: int
+    grace_ms: int
+    deep: bool
+    is_served: bool
+
+
+class Invariant(msgspec.Struct, frozen=True):
+    room: str
+    proves: str
+    problems: Callable[[Look], Iterator[str]]
+
+
+def _accounts(look: Look) -> Iterator[str]:
+    yield from verify_accounts(look.view)
+
+
+def _feed(look: Look) -> Iterator[str]:
+    yield from feed.problems(look.view, lambda _view, _space: {})
+
+
+def _blobs(look: Look) -> Iterator[str]:
+    found = blobs.verify(look.view, look.place, now_ms=look.now_ms, grace_ms=look.grace_ms, deep=look.deep)
+    for problem in found:
+        if look.is_served or problem.what not in LEFT_TO_COLLECT:
+            yield str(problem)
+
+
+def _references(look: Look) -> Iterator[str]:
+    """What the rooms' own rows add up to; no room refers to files yet."""
+    for problem in blobs.verify_references(look.view, {}):
+        yield str(problem)
+
+
+INVARIANTS = (
+    Invariant("accounts", "users, sessions and refresh tokens", _accounts),
+    Invariant("feed", "positions, heads, links and checksums", _feed),
+    Invariant("blobs", "files and their rows", _blobs),
+    Invariant("blobs", "references to files", _references),
+)
