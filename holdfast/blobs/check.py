@@ -19,23 +19,32 @@ SLACK_MS = 3_600_000  # collection may be this late before it counts as missing
 
 
 def verify_blobs(
-    view: Snapshot, place: Place, *, now_ms: int, grace_ms: int, deep: bool = False
+    view: Snapshot,
+    place: Place,
+    *,
+    now_ms: int,
+    grace_ms: int,
+    deep: bool = False,
+    was_collected: bool = True,
 ) -> Iterator[str]:
-    """Every blob has its file (with `deep`: with its content), and no file is here for nothing."""
+    """Every blob has its file (with `deep`: with its content), and no file is here for nothing.
+
+    `was_collected`: a server runs and has had the time; without one, what waits for its collector is no problem.
+    """
     pieces = dict(_pieces(view))
     here = {kept.name: kept for kept in place.listing()}
     names = set(pieces)
     for blob in _blobs(view):
         names.add(blob.name)
         for problem in (
-            *_kept_too_long(view, blob, now_ms),
+            *(_kept_too_long(view, blob, now_ms) if was_collected else ()),
             *_file(place, here.get(blob.name), blob, deep=deep),
         ):
             yield f"blob {blob.sha256}: {problem}"
     for name, size in pieces.items():
         if name not in here or here[name].size != size:
             yield f"file {name}: a piece of an unfinished upload is missing or cut"
-    for name in here.keys() - names:
+    for name in here.keys() - names if was_collected else ():
         if here[name].modified_ms < now_ms - grace_ms:
             yield f"file {name}: nothing refers to it, and its grace is over"
 
