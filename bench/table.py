@@ -85,12 +85,12 @@ def notes(result: Result) -> list[str]:
             limit = row.figure(ceiling)
             if limit is None or not row.more_is_better:
                 continue
-            notes.extend(
-                f"{row.title}, {row.label}: {figure.contender} is at {figure.median / limit.median:.0%} of what the load is known to reach;"
-                " its own limit may be higher"
-                for figure in row.figures
-                if figure.contender != ceiling and figure.median > NEAR_CEILING * limit.median
-            )
+            for figure in row.figures:
+                share = figure.median / limit.median
+                if figure.contender == ceiling or share <= NEAR_CEILING:
+                    continue
+                reached = f"{figure.contender} is at {share:.0%} of what the load is known to reach"
+                notes.append(f"{row.title}, {row.label}: {reached}; its own limit may be higher")
     return notes
 
 
