@@ -33,7 +33,7 @@ bench: .venv/installed-dev ## measure ourselves beside our peers (NAME=scenario 
 	$(BIN)/python -m bench $(NAME)
 
 docs: .venv/installed-dev ## write the pages that are made from the code
-	$(BIN)/python scripts/write_reference.py
+	$(BIN)/python -m scripts.write_reference
 
 setup-tests: ## install the servers that the tests talk to (Debian packages; needs root)
 	@scripts/setup-tests --install

@@ -12,9 +12,11 @@ import typer
 from rich.console import Console
 
 from bench import results, scenarios, table
+from bench.peers.install import PeerUnavailable
 from bench.processes import ChildFailed, ended_cleanly
 from bench.run import run
 from bench.scenario import Scenario
+from bench.servers import Refused
 
 
 def found() -> dict[str, Scenario[object]]:
@@ -55,8 +57,8 @@ def main(
     except KeyboardInterrupt:
         console.print("interrupted; everything was ended")
         raise typer.Exit(130) from None
-    except ChildFailed as error:
-        console.print(f"[red]{error}[/]")
+    except (ChildFailed, PeerUnavailable, Refused) as error:
+        console.print(str(error), style="red", markup=False)
         raise typer.Exit(2) from None
     path = results.keep(result, json)
     table.show(result, console, frozenset(c.name for c in scenario.contenders if c.ceiling))

@@ -14,7 +14,6 @@ from bench.load.task import Task
 from bench.peers import postgresql
 from bench.processes import Talker, talker
 from bench.scenario import Values
-from tests.servers.postgresql import Postgresql
 
 OURS, PLAIN = "bench.load.store", "bench.load.plain"
 SLACK_SECONDS = 60.0
@@ -47,18 +46,19 @@ def on_postgresql(module: str, folder: Path) -> Iterator[Store]:
     with postgresql.cluster(folder) as server:
         url = server.new_database("bench")
         with talker(module, folder / "log", "postgresql", url) as measured:
-            yield Store(measured, partial(_counted_by_server, server, module, folder))
+            yield Store(measured, partial(_counted_by_server, module, folder))
 
 
-def _counted_by_server(server: Postgresql, module: str, folder: Path, task: Task) -> Values:
-    """A backend reports all that it counted only when it ends: so the task runs in a process that ends."""
-    url = server.new_database(f"counted_{time.monotonic_ns()}")
-    time.sleep(ENDED_SECONDS)
-    before = postgresql.wal_syncs(url)
-    with talker(module, folder / "log", "postgresql", url) as counting:
-        values = counting.ask(task, dict[str, float], task.seconds + SLACK_SECONDS)
-    time.sleep(ENDED_SECONDS)
-    return {**values, "syncs": (postgresql.wal_syncs(url) - before) / values["done"]}
+def _counted_by_server(module: str, folder: Path, task: Task) -> Values:
+    """On a cluster of its own, in a process that ends: a backend reports the last it counted only then."""
+    with postgresql.cluster(folder / f"counted-{time.monotonic_ns()}") as server:
+        url = server.new_database("bench")
+        time.sleep(ENDED_SECONDS)
+        before = postgresql.wal_syncs(url)
+        with talker(module, folder / "log", "postgresql", url) as counting:
+            values = counting.ask(task, dict[str, float], task.seconds + SLACK_SECONDS)
+        time.sleep(ENDED_SECONDS)
+        return {**values, "syncs": (postgresql.wal_syncs(url) - before) / values["done"]}
 
 
 def start(backend: str, module: str) -> Callable[[Path], AbstractContextManager[Store]]:

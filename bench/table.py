@@ -36,7 +36,7 @@ def show(result: Result, console: Console, ceilings: frozenset[str]) -> None:
             step = row.step
         _add(table, row, ceilings)
     console.print(table)
-    for line in (*_notes(result, ceilings), *machine_lines(result)):
+    for line in (*notes(result, ceilings), *machine_lines(result)):
         console.print(f"[dim]•[/] {escape(line)}", highlight=False)
 
 
@@ -70,7 +70,7 @@ def _verdict(verdict: str, value: float | None) -> str:
     return f"[green]met ({value:.3g})[/]" if verdict == "met" else f"[bold red]MISSED ({value:.3g})[/]"
 
 
-def _notes(result: Result, ceilings: frozenset[str]) -> list[str]:
+def notes(result: Result, ceilings: frozenset[str]) -> list[str]:
     notes = list(result.footnotes)
     notes.extend(f"not measured: {name}: {why}" for name, why in result.absent.items())
     for row in result.rows:

@@ -16,19 +16,8 @@ from structlog.typing import EventDict, FilteringBoundLogger, Processor, Wrapped
 
 from holdfast.settings import Log
 
-SECRET_KEYS = frozenset(
-    {
-        "token",
-        "access_token",
-        "refresh_token",
-        "password",
-        "body",
-        "content",
-        "payload",
-        "secret",
-        "authorization",
-    }
-)
+# spelled in any way (accessToken, access_token, Access-Token), and at any depth
+SECRET_KEYS = ("token", "password", "secret", "authorization", "cookie", "body", "content", "payload")
 
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -47,16 +36,29 @@ def _with_request(_logger: WrappedLogger, _method: str, event: EventDict) -> Eve
 
 
 def _without_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    for key in SECRET_KEYS & event.keys():
-        event[key] = "(not logged)"
-    return event
+    return {key: _cut(key, value) for key, value in event.items()}
+
+
+def _cut(key: object, value: object) -> object:
+    if isinstance(key, str) and key.lower().endswith(SECRET_KEYS):
+        return "(not logged)"
+    if isinstance(value, Mapping):
+        return {inner: _cut(inner, kept) for inner, kept in value.items()}
+    if isinstance(value, list | tuple):
+        return [_cut(None, kept) for kept in value]
+    return value
 
 
 def configure(settings: Log, stream: TextIO | None = None) -> None:
     out = stream or sys.stderr
     as_text = settings.format == "text" or (settings.format == "auto" and out.isatty())
     ending: list[Processor] = (
-        [structlog.dev.ConsoleRenderer(colors=out.isatty())]
+        # (the printer that it would choose by itself shows the values of local variables, passwords among them)
+        [
+            structlog.dev.ConsoleRenderer(
+                colors=out.isatty(), exception_formatter=structlog.dev.plain_traceback
+            )
+        ]
         if as_text
         else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     )

@@ -14,15 +14,15 @@ from tests.servers.postgresql import Postgresql, binaries
 
 @contextmanager
 def cluster(folder: Path) -> Iterator[Postgresql]:
-    """PostgreSQL as Debian configures it (fsync on, synchronous_commit on), on a free port."""
+    """On a free port, with fsync and synchronous_commit on; ended by its id."""
     if binaries() is None:
         debian("initdb", "postgresql")
     found = binaries()
     assert found is not None, "debian() has installed it or has raised"
     server = Postgresql(folder / "postgresql", found)
     server.create()
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.stop()

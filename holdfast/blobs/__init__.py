@@ -5,6 +5,7 @@ Other rooms count their references in their own transactions (`references`), bri
 refers to a file, nor what is in it. How a reference never loses its file: docs/rooms/blobs.md.
 """
 
+from holdfast.blobs.check import verify_blobs, verify_references
 from holdfast.blobs.collector import Collector
 from holdfast.blobs.download import Download
 from holdfast.blobs.files import Files
@@ -31,4 +32,6 @@ __all__ = [
     "reference",
     "release",
     "unclaim",
+    "verify_blobs",
+    "verify_references",
 ]

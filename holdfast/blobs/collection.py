@@ -68,6 +68,10 @@ def unknown(view: Snapshot, names: Sequence[str]) -> list[str]:
     return sorted(set(names).difference(known))
 
 
+def shut_until(view: Snapshot) -> int:
+    return view.one(sql.SHUT_UNTIL)
+
+
 def shut_gate(tx: Transaction, until_ms: int) -> None:
-    """Nothing is condemned until then. After this commit whatever a snapshot holds keeps its file."""
+    """Nothing is condemned or removed until then: after this commit whatever a snapshot holds keeps its file."""
     tx.execute(sql.SHUT_GATE, until=until_ms)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 
-from holdfast.blobs import collection, partials
+from holdfast.blobs import collection, owner, partials
 from holdfast.blobs.files import Files
 from holdfast.blobs.incoming import Incoming
 from holdfast.blobs.metrics import BlobMetrics
@@ -76,8 +76,11 @@ class Collector:
     async def _work(self) -> None:
         clock = self._clock
         next_sweep, next_strays = clock.monotonic(), clock.monotonic() + self._sweep_seconds
+        marked = False
         while True:
             try:
+                # early, so that the place knows us before anybody can mistake it for theirs
+                marked = marked or await self._ours()
                 await self.collect()
                 if clock.monotonic() >= next_sweep:
                     next_sweep = clock.monotonic() + self._sweep_seconds
@@ -88,6 +91,8 @@ class Collector:
             except HoldfastError as error:
                 # the store or the place is away: nothing is lost, the next sweep finds it
                 log.warning("sweep_failed", error=error.reason)
+            except Exception:
+                log.exception("sweep_failed")
             try:
                 await asyncio.wait_for(self._wake.wait(), self._sweep_seconds)
             except TimeoutError:
@@ -124,9 +129,11 @@ class Collector:
     async def remove_strays(self) -> int:
         """Files that no table knows, older than the grace: their writer died after it had been given up.
 
-        No upload can bring such a file to life any more, since only an announced one can be settled. The place (or
-        this prefix of a bucket) must belong to this database alone.
+        No upload can bring such a file to life any more, since only an announced one can be settled.
         """
+        if not await self._ours():
+            log.error("place_of_another", why="these files belong to another database: strays are left alone")
+            return 0
         before = self._clock.now_ms() - self._grace_ms
         listing = self._place.listing()
         removed = 0
@@ -139,6 +146,10 @@ class Collector:
                 removed += len(strays)
         return removed
 
+    async def _ours(self) -> bool:
+        word = await self._db.write(owner.our_word)
+        return await self._files.on_thread(partial(owner.belongs_to, self._place, self._incoming, word))
+
     async def _condemn(self, sha256s: Iterable[str]) -> list[str]:
         """Answers the names of the files that may now be removed."""
         names = []
@@ -148,7 +159,12 @@ class Collector:
         return names
 
     async def _remove(self, names: Iterable[str]) -> int:
-        """`names` are committed as condemned: nobody can refer to these files, now or later."""
+        """`names` are committed as condemned: nobody can refer to these files, now or later.
+
+        Whatever was condemned after the gate was shut finds it shut here, and waits for a later sweep.
+        """
+        if await self._db.read(collection.shut_until) > self._clock.now_ms():
+            return 0
         removed = 0
         for turn in _turns(names):
             await self._files.on_thread(partial(self._place.remove, turn))

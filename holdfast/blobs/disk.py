@@ -12,7 +12,6 @@ from holdfast.blobs.model import Kept
 from holdfast.errors import DiskFull, FileGone, FilesUnavailable
 
 READ_BYTES = 256 * 1024
-_OPEN_FILES = Path("/proc/self/fd")
 
 
 @contextmanager
@@ -61,14 +60,15 @@ class DurableFolders:
 
 
 class DiskContent:
-    def __init__(self, handle: int) -> None:
+    def __init__(self, path: Path, handle: int) -> None:
+        self._path = path
         self._handle = handle
         self.size = os.fstat(handle).st_size
 
     @property
     def path(self) -> Path | None:
-        """The open file itself, by number: it leads to the same bytes even after the name was removed."""
-        return _OPEN_FILES / str(self._handle) if _OPEN_FILES.is_dir() else None
+        # not /proc/self/fd/N: whoever opens that too late gets somebody else's file, this is merely gone
+        return self._path
 
     def read(self, start: int, stop: int) -> Iterator[bytes]:
         while start < stop:
@@ -106,7 +106,8 @@ class DiskPlace:
 
     def open(self, name: str) -> DiskContent:
         with in_our_words():
-            return DiskContent(os.open(self._folder / name, os.O_RDONLY | os.O_CLOEXEC))
+            path = self._folder / name
+            return DiskContent(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def remove(self, names: list[str]) -> None:
         touched = set()

@@ -33,9 +33,10 @@ class Download:
 
     @property
     def path(self) -> Path | None:
-        """A path to the same bytes for a server that sends files itself; good until this download is closed.
+        """A path to the same bytes for a server that sends files itself.
 
-        None when the file is in an object store: then `stream` it.
+        The name is used once, so it never leads to other bytes; when the blob was collected a moment ago it leads
+        nowhere. None when the file is in an object store: then `stream` it.
         """
         return self._content.path
 

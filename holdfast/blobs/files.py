@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TypeVar
 
 from holdfast.blobs import arrival, collection
@@ -23,7 +24,7 @@ from holdfast.blobs.model import Blob, Digest, blob_name
 from holdfast.blobs.place import Place
 from holdfast.blobs.references import find
 from holdfast.blobs.spool import Spool
-from holdfast.blobs.upload import Upload
+from holdfast.blobs.upload import Arrive, Upload
 from holdfast.clock import Clock
 from holdfast.errors import FileGone, HoldfastError
 from holdfast.ids import XidMaker
@@ -35,6 +36,7 @@ T = TypeVar("T")
 
 THREADS = 4
 HOLD_SECONDS = 300.0
+STOP_SECONDS = 3.0
 PAGE = 500
 
 log = get_logger("blobs")
@@ -61,17 +63,16 @@ class Files:
         self._arriving: set[asyncio.Task[Blob]] = set()
 
     async def stop(self) -> None:
-        """Lets what is arriving arrive."""
+        """Lets what is arriving arrive, within reason: what does not get there is the next sweep's."""
         if self._arriving:
-            await asyncio.wait(self._arriving)
-        await asyncio.to_thread(self._threads.shutdown)
+            await asyncio.wait(self._arriving, timeout=STOP_SECONDS)
+        await asyncio.to_thread(self._threads.shutdown, wait=not self._arriving, cancel_futures=True)
 
     # -- in
 
     def upload(self, *, limit: int) -> Upload:
         """An upload of at most `limit` bytes, to be used with `async with`."""
-        digesting = Digesting()
-        return Upload(self.spool(digesting), digesting, limit, self._arrive_whatever_happens, self._metrics)
+        return self._upload(limit, self._arrive)
 
     async def receive(self, chunks: AsyncIterable[bytes], *, limit: int, holder: str) -> Blob:
         """Keeps what streams in, claimed for `holder`."""
@@ -83,12 +84,24 @@ class Files:
     def spool(self, digesting: Digesting | None) -> Spool:
         return Spool(self._incoming, self._once(), self._threads, digesting)
 
-    async def _arrive_whatever_happens(self, file: TemporaryFile, digest: Digest, holder: str) -> Blob:
-        """A caller who is cancelled now does not stop the steps half-way."""
-        task = asyncio.create_task(self._arrive(file, digest, holder))
-        self._arriving.add(task)
-        task.add_done_callback(self._arriving.discard)
-        return await asyncio.shield(task)
+    def _upload(self, limit: int, arrive: Arrive) -> Upload:
+        digesting = Digesting()
+        spool = self.spool(digesting)
+
+        async def to_the_end(file: TemporaryFile, digest: Digest, holder: str) -> Blob:
+            try:
+                return await arrive(file, digest, holder)
+            finally:
+                await spool.discard()
+
+        async def whatever_happens(file: TemporaryFile, digest: Digest, holder: str) -> Blob:
+            """A caller who is cancelled now does not stop the steps half-way."""
+            task = asyncio.create_task(to_the_end(file, digest, holder))
+            self._arriving.add(task)
+            task.add_done_callback(self._arriving.discard)
+            return await asyncio.shield(task)
+
+        return Upload(spool, digesting, limit, whatever_happens, self._metrics)
 
     async def _arrive(self, file: TemporaryFile, digest: Digest, holder: str) -> Blob:
         now = self._clock.now_ms()
@@ -99,7 +112,7 @@ class Files:
             self._metrics.known()
             return there
         try:
-            await self.on_thread(lambda: self._place.keep(file.path, name))
+            await self.on_thread(partial(self._place.keep, file.path, name))
             settled = await self._db.write(arrival.settle, digest, name, claim, self._clock.now_ms())
         except Exception:
             await self.abandon(name)
@@ -133,7 +146,7 @@ class Files:
 
     async def open_blob(self, blob: Blob) -> Download:
         """For a door that has just read the row together with what entitles its user."""
-        content = await self.on_thread(lambda: self._place.open(blob.name))
+        content = await self.on_thread(partial(self._place.open, blob.name))
         return Download(blob, content, self._threads, self._metrics)
 
     # -- backup and restore
@@ -154,9 +167,11 @@ class Files:
         renewing = asyncio.create_task(renew())
         try:
             yield
+            if renewing.done():
+                renewing.result()  # raises: the hold was lost on the way, and the backup must not be trusted
         finally:
             renewing.cancel()
-            await asyncio.wait([renewing])
+            await asyncio.gather(renewing, return_exceptions=True)
 
     async def _shut_gate(self) -> None:
         until = self._clock.now_ms() + round(HOLD_SECONDS * 1000)
@@ -177,19 +192,15 @@ class Files:
         blob = await self._db.glance(find, sha256)
         if blob is None:
             raise FileGone
-        async with Upload(
-            self.spool(digesting := Digesting()), digesting, blob.size, self._put_back(blob), self._metrics
-        ) as upload:
+
+        async def put_back(file: TemporaryFile, _digest: Digest, _holder: str) -> Blob:
+            await self.on_thread(partial(self._place.keep, file.path, blob.name))
+            return blob
+
+        async with self._upload(blob.size, put_back) as upload:
             async for chunk in chunks:
                 await upload.write(chunk)
             return await upload.finish("", expected=sha256)
-
-    def _put_back(self, blob: Blob) -> Callable[[TemporaryFile, Digest, str], asyncio.Future[Blob]]:
-        def keep(file: TemporaryFile) -> Blob:
-            self._place.keep(file.path, blob.name)
-            return blob
-
-        return lambda file, _digest, _holder: self.on_thread(lambda: keep(file))
 
     # -- threads
 

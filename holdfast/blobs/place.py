@@ -21,7 +21,7 @@ class Content(Protocol):
 
     @property
     def path(self) -> Path | None:
-        """Where the same bytes can be opened as long as this is open; None when they are not on this machine."""
+        """Where the same bytes, or nothing any more, can be opened; None when they are not on this machine."""
 
     def read(self, start: int, stop: int) -> Iterator[bytes]:
         """The bytes from `start` up to `stop`, in pieces."""

@@ -75,6 +75,7 @@ KNOWN_FILES = Query(
 
 # blob_gate
 GATE = Query(int, "SELECT shut_until_ms FROM blob_gate WHERE id = 1 FOR SHARE")
+SHUT_UNTIL = Query(int, "SELECT shut_until_ms FROM blob_gate WHERE id = 1")
 SHUT_GATE = Statement("UPDATE blob_gate SET shut_until_ms = :until WHERE id = 1 AND shut_until_ms < :until")
 
 # blob_partial, blob_piece

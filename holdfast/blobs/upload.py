@@ -35,6 +35,7 @@ class Upload:
         self._limit = limit
         self._arrive = arrive
         self._metrics = metrics
+        self._handed_over = False
         self.head = b""
         """The first bytes (up to 4 KiB), for whoever tells a file's type by its content."""
 
@@ -56,6 +57,7 @@ class Upload:
         digest = self._digesting.digest()
         if expected is not None and digest.sha256 != expected:
             raise WrongDigest
+        self._handed_over = True  # from here on `arrive` goes on, and cleans up, also without us
         return await self._arrive(file, digest, holder)
 
     async def __aenter__(self) -> Self:
@@ -64,4 +66,5 @@ class Upload:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self._spool.discard()
+        if not self._handed_over:
+            await self._spool.discard()

@@ -147,13 +147,21 @@ class Door:
 
     def _timed(self, receive: Receive) -> Receive:
         limit = self._body_timeout
+        arrived = False
 
         async def receive_in_time() -> HTTPReceiveMessage:
+            nonlocal arrived
+            if arrived:  # whoever waits for the client to leave may wait for long
+                return cast("HTTPReceiveMessage", await receive())
             try:
                 async with asyncio.timeout(limit):
-                    return cast("HTTPReceiveMessage", await receive())
+                    message = cast("HTTPReceiveMessage", await receive())
             except TimeoutError:
                 raise Malformed(f"The body did not arrive: nothing came for {limit:g} seconds.") from None
+            if message["type"] == "http.disconnect":
+                raise Malformed("The body was cut: the client left in the middle of it.")
+            arrived = not message.get("more_body", False)
+            return message
 
         return cast("Receive", receive_in_time)
 

@@ -12,9 +12,6 @@ from holdfast.blobs.place import Place
 from holdfast.feed import verify as feed
 from holdfast.store import Snapshot
 
-LEFT_TO_COLLECT = frozenset({"not_collected", "file_unknown"})
-"""What only a server that runs has had the time to collect."""
-
 
 class Problem(msgspec.Struct, frozen=True):
     """Something that is wrong, in one sentence."""
@@ -52,16 +49,19 @@ def _feed(look: Look) -> Iterator[str]:
 
 
 def _blobs(look: Look) -> Iterator[str]:
-    found = blobs.verify(look.view, look.place, now_ms=look.now_ms, grace_ms=look.grace_ms, deep=look.deep)
-    for problem in found:
-        if look.is_served or problem.what not in LEFT_TO_COLLECT:
-            yield str(problem)
+    yield from blobs.verify_blobs(
+        look.view,
+        look.place,
+        now_ms=look.now_ms,
+        grace_ms=look.grace_ms,
+        deep=look.deep,
+        was_collected=look.is_served,
+    )
 
 
 def _references(look: Look) -> Iterator[str]:
     """What the rooms' own rows add up to; no room refers to files yet."""
-    for problem in blobs.verify_references(look.view, {}):
-        yield str(problem)
+    yield from blobs.verify_references(look.view, {})
 
 
 INVARIANTS = (

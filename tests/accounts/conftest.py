@@ -17,7 +17,7 @@ from holdfast.store.migrations import of_rooms
 from tests.conftest import OpenStore
 
 CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
-MIGRATIONS = of_rooms("store", "accounts")
+MIGRATIONS = of_rooms("store", "http", "accounts")
 HERE = "192.0.2.1"
 PASSWORD = "correct horse"
 

@@ -271,3 +271,23 @@ async def test_a_sweep_beside_refreshes_takes_only_what_is_over(open_accounts: O
             assert isinstance(login, LoggedIn)
             await accounts.refresh(login.refresh_token)
         assert await accounts._db.read(lambda view: list(verify_accounts(view))) == []
+
+
+async def test_of_two_new_passwords_from_one_session_at_once_exactly_one_wins(
+    open_accounts: OpenAccounts,
+) -> None:
+    async with open_accounts() as accounts:
+        await accounts.add_user("ann", PASSWORD)
+        login = await accounts.log_in("ann", PASSWORD, HERE)
+        session = await accounts.sessions.verify(login.access_token)
+        said = await asyncio.gather(
+            *[
+                accounts.change_password(session.user_id, session.sv, PASSWORD, f"new password {n}", HERE)
+                for n in range(3)
+            ],
+            return_exceptions=True,
+        )
+        won = [number for number, answer in enumerate(said) if isinstance(answer, LoggedIn)]
+        assert len(won) == 1
+        assert sum(isinstance(answer, SessionInvalid) for answer in said) == 2
+        await accounts.log_in("ann", f"new password {won[0]}", HERE)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import resource
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.blobs import adjust, claim, find, find_by_md5, reference, release, unclaim
+from holdfast.blobs import adjust, claim, files, find, find_by_md5, reference, release, unclaim
+from holdfast.blobs.disk import DiskPlace
 from holdfast.blobs.incoming import Incoming
 from holdfast.blobs.spool import PIECE_BYTES
-from holdfast.errors import DigestTaken, FileGone, FileMissing, TooLarge, WrongDigest
+from holdfast.errors import DigestTaken, FileGone, FileMissing, StoreUnavailable, TooLarge, WrongDigest
 from tests.blobs.conftest import GRACE_SECONDS, House, OpenHouse, joined, streamed
+from tests.blobs.watched import watched
 
 MIB = 1024 * 1024
 SCAN = os.urandom(3000) * 700  # 2.1 MB: several pieces
@@ -143,6 +145,36 @@ async def test_a_sender_who_is_cancelled_leaves_nothing(open_house: OpenHouse) -
         assert house.leftovers() == []
 
 
+class SlowPlace(DiskPlace):
+    """Takes a file only when it is told to."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.asked, self.may_go_on = threading.Event(), threading.Event()
+
+    def keep(self, source: Path, name: str) -> None:
+        self.asked.set()
+        self.may_go_on.wait(10)
+        super().keep(source, name)
+
+
+async def test_a_sender_who_leaves_while_the_file_is_put_in_place_does_not_stop_it(
+    open_house: OpenHouse, tmp_path: Path
+) -> None:
+    place = SlowPlace(tmp_path / "blobs")
+    async with open_house(place) as house:
+        sending = asyncio.create_task(put(house))
+        await asyncio.to_thread(place.asked.wait, 10)
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        place.may_go_on.set()
+        await house.files.stop()
+        assert await house.db.read(find, KEY) is not None
+        assert len(house.names()) == 1
+        assert house.leftovers() == []
+
+
 async def test_an_upload_nobody_refers_to_lives_as_long_as_its_claim(open_house: OpenHouse) -> None:
     async with open_house() as house:
         await put(house)
@@ -209,8 +241,6 @@ async def test_an_open_download_is_read_to_its_end_after_the_blob_is_gone(open_h
             await house.db.write(unclaim, KEY, "library:1")
             assert await house.collector.collect() == 1
             assert await joined(download.stream()) == SCAN
-            assert download.path is not None
-            assert download.path.read_bytes() == SCAN
 
 
 async def collected(house: House) -> None:
@@ -254,6 +284,28 @@ async def test_while_a_backup_holds_nothing_goes(open_house: OpenHouse) -> None:
         assert await house.collector.sweep() == 1
 
 
+async def test_a_backup_that_lost_its_hold_is_told(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "HOLD_SECONDS", 0.03)
+
+    async def backup(house: House) -> None:
+        async with house.files.hold():
+            monkeypatch.setattr(house.files, "_shut_gate", broken)
+            await failed.wait()
+            await asyncio.sleep(0)
+
+    failed = asyncio.Event()
+
+    async def broken() -> None:
+        failed.set()
+        raise StoreUnavailable
+
+    async with open_house() as house:
+        with pytest.raises(StoreUnavailable):
+            await backup(house)
+
+
 async def test_a_restored_row_gets_its_file_back_and_only_the_right_one(open_house: OpenHouse) -> None:
     async with open_house() as house:
         await house.db.write(reference, await put(house), 0)
@@ -288,39 +340,21 @@ async def test_bytes_and_files_are_counted(open_house: OpenHouse) -> None:
         ]
 
 
-def resident_mib() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / MIB
-
-
 async def test_200_mb_stream_through_with_flat_memory_and_a_free_loop(open_house: OpenHouse) -> None:
     chunk = os.urandom(64 * 1024)
-    late: list[float] = []
-    resident: list[float] = []
-    done = asyncio.Event()
 
     async def many() -> AsyncIterator[bytes]:
         for _ in range(200 * 16):
             yield chunk
 
-    async def watch() -> None:
-        loop = asyncio.get_running_loop()
-        while not done.is_set():
-            asked = loop.time()
-            await asyncio.sleep(0.005)
-            late.append(loop.time() - asked - 0.005)
-            resident.append(resident_mib())
-
     async with open_house() as house:
         await put(house, b"warm up")
-        before = resident_mib()
-        watching = asyncio.create_task(watch())
-        blob = await house.files.receive(many(), limit=200 * MIB, holder="h")
-        async with await house.files.open(blob.sha256) as download:
-            size = 0
-            async for piece in download.stream():
-                size += len(piece)
-        done.set()
-        await watching
+        async with watched() as seen:
+            blob = await house.files.receive(many(), limit=200 * MIB, holder="h")
+            async with await house.files.open(blob.sha256) as download:
+                size = 0
+                async for piece in download.stream():
+                    size += len(piece)
         assert (blob.size, size) == (200 * MIB, 200 * MIB)
-        assert max(resident) - before < 24
-        assert sorted(late)[len(late) // 2] < 0.02
+        assert seen.grown_mib < 24
+        assert seen.usually_late < 0.02

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from holdfast.blobs import arrival, collection, collector, files, references
 from holdfast.blobs import queries as sql
 from holdfast.blobs.disk import DiskPlace
-from holdfast.errors import AlreadyThere, FileGone, FilesUnavailable, WrongOffset
+from holdfast.errors import AlreadyThere, FileGone, FileMissing, FilesUnavailable, WrongOffset
 from holdfast.settings import Store
 from holdfast.store import Database, Statement
 from holdfast.store.migrations import of_rooms
@@ -35,6 +35,8 @@ from tests.blobs.mortal import Fate, Killed, Process
 from tests.conftest import OpenStore
 
 RACES = int(os.environ.get("HOLDFAST_RACES", "12"))
+# the steps are explored without waiting for a disk
+IN_MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None
 MIGRATIONS = [*of_rooms("store", "blobs"), HOLDINGS]
 
 
@@ -148,7 +150,7 @@ async def live(user: User, operations: list[str], fate_of: Callable[[], Fate]) -
 
 
 async def explored(picks: list[int], programs: list[list[str]], seed: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as name:
         db = SqliteDatabase(Path(name, "holdfast.db"), Store())
         await db.start(MIGRATIONS)
         try:
@@ -389,7 +391,7 @@ def searched(runs: int) -> int:
         programs = [choices.choices(operations, k=4) for _ in range(3)]
         try:
             asyncio.run(explored(picks, programs, choices.randrange(100)))
-        except (Violation, AlreadyThere):
+        except (Violation, AlreadyThere, FileMissing, ValueError):
             return run
     return 0
 

@@ -95,7 +95,7 @@ async def chase(db: Database, views: Views, seed: int, pages: int) -> Outcome:
 
     def write_a_few() -> None:
         if rng.random() < 0.4:
-            for _ in range(rng.randint(1, 4)):
+            for _ in range(rng.randint(3, 8)):
                 asyncio.run_coroutine_threadsafe(authors.write(), loop).result(30)
 
     def read(ask: Ask) -> Delivery:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from itertools import count
 from typing import Concatenate, ParamSpec, TypeVar
@@ -23,6 +24,7 @@ from tests.feed.world import KEEP_MS, ROOMS, Step, deliver, hashes, run, started
 P = ParamSpec("P")
 T = TypeVar("T")
 
+EXAMPLES = int(os.environ.get("HOLDFAST_RACES", "1")) * 150
 DAY_MS = 24 * 3600 * 1000
 OWNERS = range(1, 5)
 SPACES = range(1, 4)
@@ -138,7 +140,7 @@ async def test_followers_are_right_after_any_sequence(open_store: OpenStore) -> 
         store = Store(db, asyncio.get_running_loop())
         numbers = count(1)
 
-        @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
         @given(PROGRAMS)
         def any_program(program: list[Write | Pull | Wait | Sweep]) -> None:
             # what earlier programs swept lies behind the clock of this one

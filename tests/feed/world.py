@@ -116,10 +116,11 @@ def started(tx: Transaction) -> None:
 
 def run(tx: Transaction, now_ms: int, steps: Sequence[Step], pause: float = 0) -> list[Recorded]:
     """`pause` lets other transactions into the middle of this one."""
-    drafts = {key: Draft(space) for key, space in _locked(tx, steps).items() if space.is_open}
+    locked = _locked(tx, steps)
+    drafts = {key: Draft(space) for key, space in locked.items() if space.is_open}
     time.sleep(pause)
     for step in steps:
-        if step.what == "found" and step.space not in drafts:
+        if step.what == "found" and step.space not in drafts and step.space not in locked:
             drafts[step.space] = Draft(open_space(tx, step.space))
         if step.space in drafts and not drafts[step.space].close:
             _STEPS[step.what](tx, drafts[step.space], step)

@@ -54,6 +54,17 @@ async def test_a_bomb_is_refused_before_it_has_grown(served: Served, encoding: s
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64_000
 
 
+async def test_a_body_that_its_client_cuts_is_a_400_and_no_mistake_of_ours(served: Served) -> None:
+    host, port = served.address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{")
+    writer.write_eof()
+    said = await asyncio.wait_for(reader.read(), 5)
+    assert not said or said.startswith(b"HTTP/1.1 400"), said
+    writer.close()
+    await writer.wait_closed()
+
+
 async def test_a_body_that_stands_still_is_given_up() -> None:
     async with serving(Http(body_timeout=0.2)) as served:
         host, port = served.address.split(":")

@@ -83,7 +83,7 @@ class Postgresql:
                 [
                     *limit,
                     self._bin / "postgres",
-                    *("-D", self._data, "-p", str(self._port), "-k", self._data),
+                    *("-D", self._data, "-p", str(self._port), "-k", ""),
                     *("-c", "listen_addresses=127.0.0.1", "-c", "max_connections=200"),
                     *("-c", "shared_buffers=64MB", "-c", "logging_collector=off"),
                 ],

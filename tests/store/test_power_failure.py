@@ -67,7 +67,7 @@ async def what_is_wrong_after(image: Path, acknowledged: list[int]) -> str | Non
     """Opens what the power failure left and looks for a lost or a half-applied write."""
     stores = SqliteStores(image)
     try:
-        async with stores([NOTES]) as db:
+        async with stores([NOTES], Store(read_limit_ms=60_000)) as db:
             there = set(await db.read(ids))
             lost = set(acknowledged) - there
             if lost:

@@ -103,6 +103,7 @@ class Writer:
             except BaseException as error:  # noqa: BLE001 - if this thread ended, all would wait for ever
                 self._refuse = group.fatal = f"the writer failed, the server starts over: {error!r}"
                 self._rollback()
+                group.reset = True
                 for command in group.commands:
                     command.fail(OutcomeUnknown())
             self._send(group)
