@@ -38,26 +38,32 @@ class _Padded(io.RawIOBase):
         self._pieces = pieces
         self._left = size
         self._advance = advance
-        self._rest = b""
+        self._ahead = b""
+        self._ended = False
         self.hashed = hashlib.sha256()
-        self.failed: HoldfastError | None = None
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1, /) -> bytes:
-        if not self._rest and self.failed is None:
-            try:
-                self._rest = next(self._pieces, b"")
-            except HoldfastError as error:
-                self.failed = error
-        wanted = min(size if size >= 0 else self._left, self._left)
-        piece, self._rest = self._rest[:wanted], self._rest[wanted:]
-        if not piece:
-            piece = bytes(wanted)
-        self._left -= len(piece)
+        """Always as many bytes as were asked for, until `size` is reached."""
+        wanted = self._left if size < 0 else min(size, self._left)
+        while len(self._ahead) < wanted:
+            self._ahead += self._next_piece() or bytes(wanted - len(self._ahead))
+        piece, self._ahead = self._ahead[:wanted], self._ahead[wanted:]
+        self._left -= wanted
         self.hashed.update(piece)
-        self._advance(len(piece))
+        self._advance(wanted)
+        return piece
+
+    def _next_piece(self) -> bytes:
+        if self._ended:
+            return b""
+        try:
+            piece = next(self._pieces, b"")
+        except HoldfastError:
+            piece = b""
+        self._ended = not piece
         return piece
 
 

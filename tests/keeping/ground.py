@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from holdfast.clock import SystemClock
 from holdfast.keeping.places import Kept, kept_by
 from holdfast.metrics import Metrics
 from holdfast.settings import Auth, Settings, Store
-from holdfast.store import Database, Transaction
+from holdfast.store import Database, Statement, Transaction
 from holdfast.store.migrations import Migration, of_rooms
 from holdfast.store.statement import Value
 from holdfast.store.whole import quoted
@@ -49,6 +48,7 @@ ODD = Migration(
 ODD_LATER = Migration(
     "odd", 2, "later", "ALTER TABLE odd_parent ADD COLUMN note TEXT NOT NULL DEFAULT 'none'"
 )
+ODD_LATEST = Migration("odd", 3, "latest", "ALTER TABLE odd_parent ADD COLUMN last TEXT")
 
 KNOWN = (*of_rooms(*ROOMS), ODD)
 
@@ -142,8 +142,6 @@ def add_odd_rows(tx: Transaction) -> None:
 
 
 def insert(tx: Transaction, table: str, columns: Sequence[str], rows: Iterable[Sequence[Value]]) -> None:
-    from holdfast.store import Statement
-
     names = [f"v{number}" for number, _ in enumerate(columns)]
     listed = ", ".join(map(quoted, columns))
     statement = Statement(
@@ -154,16 +152,11 @@ def insert(tx: Transaction, table: str, columns: Sequence[str], rows: Iterable[S
 
 
 def _run(tx: Transaction, text: str) -> int:
-    from holdfast.store import Statement
-
     return tx.execute(Statement(text))
 
 
 def _plain(value: Value) -> Value:
     return int(value) if isinstance(value, bool) else value
-
-
-_numbers = itertools.count(1)
 
 
 def ground_at(folder: Path, url: str = "") -> Ground:

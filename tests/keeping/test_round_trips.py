@@ -14,7 +14,7 @@ from holdfast.keeping.progress import Unwatched
 from holdfast.keeping.restore import restore
 from holdfast.store.migrations import Migration
 from tests.keeping.conftest import NewGround
-from tests.keeping.ground import CLOCK, KNOWN, ODD_LATER, Ground
+from tests.keeping.ground import CLOCK, KNOWN, ODD_LATER, Ground, ground_at
 
 QUIET = Unwatched()
 BACKENDS = ["sqlite", "postgresql"]
@@ -23,6 +23,15 @@ NEW_AFTER_A_RESTORE = {"meta", "blob_gate"}
 
 def problems(ground: Ground, *, deep: bool = False) -> list[str]:
     return [str(found) for found in checks.check(ground.kept, KNOWN, CLOCK, QUIET, checks.Seen(), deep=deep)]
+
+
+def backups_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.glob("*.tar*"))
+
+
+def moved_aside(ground: Ground) -> Path:
+    (aside,) = ground.kept.folder.path.glob("replaced-*")
+    return aside
 
 
 @pytest.mark.parametrize("there", BACKENDS)
@@ -92,7 +101,7 @@ async def test_a_backup_is_refused_while_migrations_are_missing(ground: Ground, 
         pass
     with pytest.raises(CannotStart, match="lacks the migration odd/0002_later"):
         backup(ground.kept, [*KNOWN, ODD_LATER], tmp_path / "b.tar", CLOCK, QUIET)
-    assert list(tmp_path.glob("b.tar*")) == []
+    assert backups_in(tmp_path) == []
 
 
 async def test_a_store_that_is_not_empty_is_not_restored_into(ground: Ground, tmp_path: Path) -> None:
@@ -109,7 +118,7 @@ async def test_nothing_is_restored_under_a_running_server(ground: Ground, tmp_pa
     async with ground.open() as world:
         ground.kept.folder.lock()
         backup(ground.kept, KNOWN, tmp_path / "b.tar", CLOCK, QUIET)
-        with pytest.raises(CannotStart, match="in use by another|server is running"):
+        with pytest.raises(CannotStart, match=r"in use by another|server is running"):
             restore(ground.kept, KNOWN, tmp_path / "b.tar", CLOCK, QUIET, replace=True)
         await world.furnish()
         ground.kept.folder.unlock()
@@ -126,9 +135,6 @@ async def test_force_moves_the_old_store_aside_whole(new_ground: NewGround, tmp_
     before = ground.contents()
     restore(ground.kept, KNOWN, tmp_path / "b.tar", CLOCK, QUIET, replace=True)
     assert later.id not in {row[0] for row in ground.contents()["users"]}
-    (aside,) = ground.kept.folder.path.glob("replaced-*")
-    from tests.keeping.ground import ground_at
-
-    old = ground_at(aside)
+    old = ground_at(moved_aside(ground))
     assert old.contents() == before
     assert problems(old, deep=True) == []
