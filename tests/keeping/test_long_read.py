@@ -32,7 +32,9 @@ async def test_no_writer_waits_for_a_long_read_however_long_the_log_grows(new_gr
         await db.write(add, 0)
         number, slowest = 0, 0.0
         with ground.kept.store.snapshot():
-            end = time.monotonic() + 2.0  # a first try that finds a reader in the way is repeated half a second later
+            end = (
+                time.monotonic() + 2.0
+            )  # a first try that finds a reader in the way is repeated half a second later
             while time.monotonic() < end:
                 number += 1
                 began = time.monotonic()
