@@ -42,6 +42,7 @@ class LogFile:
         self._patient_ms = 2 * reader_ms + 500  # those that keep pages back, then those that came meanwhile
         self._busy_ms = busy_ms
         self._again_at = 0.0
+        self._desperate_again_at = 0.0
         self.pages = 0
         self.commits = 0
         """Commits that wrote something."""
@@ -59,26 +60,34 @@ class LogFile:
         and are not in the way. So the log stays bounded, whatever is read; but for a check or a backup, which
         reads for as long as it must, and which no writer should wait for.
         """
-        if self.pages <= self._cut_pages or time.monotonic() < self._again_at:
-            return
-        if is_read_long(self._path):
-            self._again_at = time.monotonic() + AGAIN_AFTER
+        if self.pages <= self._cut_pages:
             return
         desperate = self.pages > 2 * self._cut_pages
+        if time.monotonic() < (self._desperate_again_at if desperate else self._again_at):
+            return
+        if is_read_long(self._path):
+            self._later(desperate)
+            return
         patience = self._patient_ms if desperate else POLITE_MS
         if not self._checkpointing.acquire(timeout=patience / 1000):
-            self._later(desperate)
+            self._not_cut(desperate)
             return
         try:
             self._connection.set_busy_timeout(patience)
             self.pages, _moved = self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         except apsw.BusyError:
-            self._later(desperate)
+            self._not_cut(desperate)
         finally:
             self._connection.set_busy_timeout(self._busy_ms)
             self._checkpointing.release()
 
-    def _later(self, desperate: bool) -> None:
-        self._again_at = time.monotonic() + AGAIN_AFTER
+    def _not_cut(self, desperate: bool) -> None:
+        self._later(desperate)
         if desperate:
             log.warning("log_not_cut", pages=self.pages)
+
+    def _later(self, desperate: bool) -> None:
+        """A polite try that failed keeps no desperate one from being made: else the log would grow meanwhile."""
+        self._again_at = time.monotonic() + AGAIN_AFTER
+        if desperate:
+            self._desperate_again_at = self._again_at
