@@ -10,6 +10,7 @@ from holdfast.store import Transaction
 
 SWEEP_ROWS = 1_000
 SWEEP_CHAINS = 100
+RESTORE_JUMP = 1_000_000  # no user logs out that often between a backup and its restore
 TOKEN_SECRET = "accounts.token_secret"  # noqa: S105 - its name in `meta`
 
 
@@ -134,9 +135,13 @@ def keep_secret(tx: Transaction, proposed: str) -> str:
     return tx.one(sql.SECRET, name=TOKEN_SECRET)
 
 
-def forget_secret(tx: Transaction) -> None:
-    """For `restore`: access tokens made since the backup may carry an sv that will be given out a second time."""
-    tx.execute(sql.FORGET_SECRET, name=TOKEN_SECRET)
+def outdate_access_tokens(tx: Transaction) -> None:
+    """For `restore`: an sv that was raised since the backup must not be given out a second time.
+
+    Users and chains jump together, beyond every sv of the lost time: access tokens end, refresh tokens go on.
+    """
+    for statement in (sql.JUMP_SV, sql.JUMP_CHAINS):
+        tx.execute(statement, jump=RESTORE_JUMP)
 
 
 def _locked(tx: Transaction, user_id: int) -> Credentials:

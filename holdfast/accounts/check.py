@@ -93,8 +93,8 @@ def _problems_of(user: _UserRow, last_revision: int) -> Iterator[str]:
         yield f"its password is of sv {user.password_sv}, itself is at {user.sv}"
     if user.sv_revision > last_revision:
         yield f"its sv_revision {user.sv_revision} was never given out (the last is {last_revision})"
-    if (user.sv > 1) != (user.sv_revision > 0):
-        yield f"sv {user.sv} and sv_revision {user.sv_revision} do not belong together"
+    if user.sv == 1 and user.sv_revision > 0:
+        yield f"its sv was raised (revision {user.sv_revision}), and is 1"
 
 
 _RULES = (

@@ -30,6 +30,8 @@ SET_PASSWORD = Statement("UPDATE users SET password_hash = :hash, password_sv = 
 RENEW_HASH = Statement("UPDATE users SET password_hash = :new WHERE id = :id AND password_hash = :old")
 SET_DISABLED = Statement("UPDATE users SET disabled = :disabled WHERE id = :id")
 
+JUMP_SV = Statement("UPDATE users SET sv = sv + :jump, password_sv = password_sv + :jump")
+JUMP_CHAINS = Statement("UPDATE refresh_chain SET sv = sv + :jump")
 NEXT_REVISION = Query(int, "UPDATE sv_counter SET revision = revision + 1 WHERE id = 1 RETURNING revision")
 RAISE_SV = Query(int, "UPDATE users SET sv = sv + 1, sv_revision = :revision WHERE id = :id RETURNING sv")
 REVISION = Query(int, "SELECT revision FROM sv_counter WHERE id = 1")
@@ -80,7 +82,6 @@ SWEEP_CHAINS = Statement(
 
 KEEP_SECRET = Statement("INSERT INTO meta (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING")
 SECRET = Query(str, "SELECT value FROM meta WHERE name = :name")
-FORGET_SECRET = Statement("DELETE FROM meta WHERE name = :name")
 
 
 class Change(Struct, frozen=True):

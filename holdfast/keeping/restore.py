@@ -1,7 +1,7 @@
 """`restore`: fills an empty place from a backup, on either database.
 
     verify the whole file → lock the folder → empty? → tables as the backup's store had them → rows
-        → what has changed since then (migrations) → what is different after a restore (epoch, blobs) → files
+        → what has changed since then (migrations) → what is different after a restore (epoch, sv, blobs) → files
         → the store appears, in one step
 
 Before the last step there is no store; a server does not start on what a crash leaves, and a second try begins anew.
@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from holdfast import feed
+from holdfast.accounts.actions import outdate_access_tokens
 from holdfast.blobs import backup as of_blobs
 from holdfast.blobs.references import find
 from holdfast.clock import Clock
@@ -53,6 +54,7 @@ def restore(
             _load_rows(store, source, manifest, progress)
             store.migrate(migrations, clock.now_ms())
             feed.new_epoch(store.tx)
+            outdate_access_tokens(store.tx)
             of_blobs.begin_again(store.tx, clock.now_ms())
             _put_files(kept, store, source, manifest, progress)
             store.finish()

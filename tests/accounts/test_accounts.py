@@ -7,6 +7,8 @@ import asyncio
 import pytest
 
 from holdfast.accounts import Accounts, LoggedIn
+from holdfast.accounts.actions import outdate_access_tokens
+from holdfast.accounts.model import Grant
 from holdfast.accounts.queries import credentials
 from holdfast.clock import ManualClock
 from holdfast.errors import (
@@ -238,3 +240,23 @@ async def test_access_tokens_expire_and_so_do_refresh_tokens(accounts: Accounts,
     assert await accounts.sweep() == 2
     with pytest.raises(InvalidToken):
         await accounts.refresh(login.refresh_token)
+
+
+async def test_after_a_restore_old_access_tokens_stay_dead_and_refresh_tokens_go_on(
+    open_store: OpenStore, open_accounts: OpenAccounts
+) -> None:
+    async with open_store(MIGRATIONS) as db, open_accounts.on(db) as accounts:
+        user = await accounts.add_user("ann", PASSWORD)
+        login = await ann_logs_in(accounts)
+        since_the_backup = [accounts.tokens.issue(Grant(user.id, "ann", sv)) for sv in range(1, 20)]
+        await db.write(outdate_access_tokens)
+    async with open_store(MIGRATIONS) as db, open_accounts.on(db) as accounts:
+        await ann_logs_in(accounts, PASSWORD)
+        for _ in range(3):
+            for token in since_the_backup:
+                with pytest.raises(SessionInvalid):
+                    await accounts.sessions.verify(token)
+            refreshed = await accounts.refresh(login.refresh_token)
+            await accounts.sessions.verify(refreshed.access_token)
+            await accounts.end_sessions(user)
+            login = await ann_logs_in(accounts)

@@ -49,7 +49,7 @@ async def test_a_life_of_accounts_leaves_nothing_to_say(
         ("UPDATE users SET name = '123', name_key = '123' WHERE name = 'ann'", "digits"),
         ("UPDATE users SET password_hash = 'plain' WHERE name = 'ann'", "argon2id"),
         ("UPDATE users SET password_sv = sv + 1 WHERE name = 'ann'", "its password is of sv"),
-        ("UPDATE users SET sv = 1, password_sv = 1 WHERE name = 'ann'", "do not belong together"),
+        ("UPDATE users SET sv = 1, password_sv = 1 WHERE name = 'ann'", "and is 1"),
         ("UPDATE users SET sv = 1, password_sv = 1, sv_revision = 0 WHERE name = 'ann'", "never had"),
         ("UPDATE sv_counter SET revision = 1", "never given out"),
         ("DELETE FROM sv_counter", "0 rows"),

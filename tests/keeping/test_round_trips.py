@@ -18,7 +18,7 @@ from tests.keeping.ground import CLOCK, KNOWN, ODD_LATER, Ground, ground_at
 
 QUIET = Unwatched()
 BACKENDS = ["sqlite", "postgresql"]
-NEW_AFTER_A_RESTORE = {"meta", "blob_gate"}
+NEW_AFTER_A_RESTORE = {"meta", "blob_gate", "users", "refresh_chain"}  # of the last two, the sv
 
 
 def problems(ground: Ground, *, deep: bool = False) -> list[str]:
@@ -50,6 +50,8 @@ async def test_a_backup_of_one_database_restores_into_the_other(
     assert before.keys() == after.keys()
     for table in before.keys() - NEW_AFTER_A_RESTORE - {"blob"}:
         assert after[table] == before[table], table
+    assert [row[:4] for row in after["users"]] == [row[:4] for row in before["users"]]
+    assert [row[:2] for row in after["refresh_chain"]] == [row[:2] for row in before["refresh_chain"]]
     async with new.open() as world:
         assert await world.content(kept[1].sha256) == b"b" * 1_000_000
         assert (await world.accounts.log_in("ann", "correct horse", "127.0.0.1")).user_id
