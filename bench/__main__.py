@@ -40,7 +40,7 @@ def main(
     strict: Annotated[bool, typer.Option(help="Exit with 1 when a target is missed.")] = False,
 ) -> None:
     """Measure holdfast beside its peers: the same load, one run, in turn. docs/benchmarks.md says how to read it."""
-    console = Console(width=None if sys.stdout.isatty() else 150)
+    console = Console(width=None if sys.stdout.isatty() else 170)
     there = found()
     if name is None:
         for scenario in there.values():
@@ -61,7 +61,7 @@ def main(
         console.print(str(error), style="red", markup=False)
         raise typer.Exit(2) from None
     path = results.keep(result, json)
-    table.show(result, console, frozenset(c.name for c in scenario.contenders if c.ceiling))
+    table.show(result, console)
     console.print(f"kept in {path}", highlight=False)
     if strict and result.missed():
         raise typer.Exit(1)

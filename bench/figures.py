@@ -71,6 +71,8 @@ class Result(Struct, frozen=True):
     absent: dict[str, str] = field(default_factory=dict)
     """Contenders that could not be measured, and why."""
     footnotes: tuple[str, ...] = ()
+    ceilings: tuple[str, ...] = ()
+    """Contenders that are no peers: what the load is known to reach."""
 
     def missed(self) -> list[Judged]:
         return [judged for row in self.rows for judged in row.judged if judged.verdict != "met"]

@@ -33,7 +33,7 @@ def section(result: Result) -> str:
             lines.append(f"| **{row.title}** | | | | | | |")
         lines.extend(_lines(row))
     lines.append("")
-    lines.extend(f"- {line}" for line in (*result.footnotes, *_absent(result), *table.machine_lines(result)))
+    lines.extend(f"- {line}" for line in (*table.notes(result), *table.machine_lines(result)))
     return "\n".join(lines)
 
 
@@ -56,10 +56,6 @@ def _lines(row: Row) -> list[str]:
         cells.insert(0, ("", "", "", target, ", ".join(j.verdict for j in alone)))
     heads = [(row.label, own)] + [("", "")] * (len(cells) - 1)
     return [f"| {' | '.join((*head, *rest))} |" for head, rest in zip(heads, cells, strict=True)]
-
-
-def _absent(result: Result) -> list[str]:
-    return [f"not measured: {name}: {why}" for name, why in result.absent.items()]
 
 
 def _spelled(figure: Figure) -> str:

@@ -72,6 +72,7 @@ def run(
         figures.rows(scenario, measured),
         absent,
         scenario.footnotes,
+        tuple(contender.name for contender in scenario.contenders if contender.ceiling),
     )
 
 

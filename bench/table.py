@@ -10,9 +10,11 @@ from bench.figures import Figure, Judged, Result, Row
 from bench.scenario import OURS
 
 NEAR_CEILING = 0.8
+QUIET = 0.75
+"""The load before a run, per core, above which its figures are not ours alone."""
 
 
-def show(result: Result, console: Console, ceilings: frozenset[str]) -> None:
+def show(result: Result, console: Console) -> None:
     table = Table(
         title=f"{result.scenario}: {result.about}",
         title_justify="left",
@@ -34,13 +36,13 @@ def show(result: Result, console: Console, ceilings: frozenset[str]) -> None:
             table.add_section()
             table.add_row(f"[bold]{row.title}[/]")
             step = row.step
-        _add(table, row, ceilings)
+        _add(table, row, result.ceilings)
     console.print(table)
-    for line in (*notes(result, ceilings), *machine_lines(result)):
+    for line in (*notes(result), *machine_lines(result)):
         console.print(f"[dim]•[/] {escape(line)}", highlight=False)
 
 
-def _add(table: Table, row: Row, ceilings: frozenset[str]) -> None:
+def _add(table: Table, row: Row, ceilings: tuple[str, ...]) -> None:
     ours = row.figure(OURS)
     own = (number(ours.median), spread(ours)) if ours is not None else ("–", "")
     lines: list[tuple[str, ...]] = []
@@ -70,20 +72,25 @@ def _verdict(verdict: str, value: float | None) -> str:
     return f"[green]met ({value:.3g})[/]" if verdict == "met" else f"[bold red]MISSED ({value:.3g})[/]"
 
 
-def notes(result: Result, ceilings: frozenset[str]) -> list[str]:
+def notes(result: Result) -> list[str]:
     notes = list(result.footnotes)
+    if result.machine.load_before > QUIET * result.machine.cores:
+        notes.append(
+            f"the machine was busy before we began (load {result.machine.load_before:.1f} on {result.machine.cores} cores):"
+            " ratios still say something, figures on their own and targets on them say little"
+        )
     notes.extend(f"not measured: {name}: {why}" for name, why in result.absent.items())
     for row in result.rows:
-        for ceiling in ceilings:
+        for ceiling in result.ceilings:
             limit = row.figure(ceiling)
             if limit is None or not row.more_is_better:
                 continue
-            notes.extend(
-                f"{row.title}, {row.label}: {figure.contender} is at {figure.median / limit.median:.0%} of what the load can do;"
-                " its own limit may be higher"
-                for figure in row.figures
-                if figure.contender != ceiling and figure.median > NEAR_CEILING * limit.median
-            )
+            for figure in row.figures:
+                share = figure.median / limit.median
+                if figure.contender == ceiling or share <= NEAR_CEILING:
+                    continue
+                reached = f"{figure.contender} is at {share:.0%} of what the load is known to reach"
+                notes.append(f"{row.title}, {row.label}: {reached}; its own limit may be higher")
     return notes
 
 

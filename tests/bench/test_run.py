@@ -144,6 +144,12 @@ def test_who_reaches_the_loads_ceiling_is_pointed_out() -> None:
         Contender("peer", sleeper),
         Contender("trivial", sleeper, ceiling=True),
     )
-    said = table.notes(measure(made, repeat=1), frozenset({"trivial"}))
+    said = table.notes(measure(made, repeat=1))
     assert [line for line in said if "holdfast is at 90%" in line]
     assert not [line for line in said if "peer is at" in line]
+
+
+def test_figures_from_a_busy_machine_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (99.0, 99.0, 99.0))
+    said = table.notes(measure(scenario(lambda _child, _seconds: {"rate": 1.0})))
+    assert [line for line in said if "the machine was busy" in line]
