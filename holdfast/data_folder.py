@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 from typing import TextIO
 
 from holdfast.errors import CannotStart
+
+LOCK_TRIES, LOCK_PAUSE = 5, 0.02
 
 
 class DataFolder:
@@ -71,16 +74,14 @@ class DataFolder:
     def _take(self) -> None:
         self.create()
         held = (self.path / "lock").open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        if not _locked(held):
             held.seek(0)
             other = held.read().strip() or "unknown"
             held.close()
             raise CannotStart(
                 f"the data folder {self.path} is in use by another holdfast (process {other}): stop that one,"
                 " or give this one a folder of its own with --data"
-            ) from None
+            )
         held.truncate(0)
         held.write(f"{os.getpid()}\n")
         held.flush()
@@ -90,6 +91,17 @@ class DataFolder:
         if self._held is not None:
             self._held.close()
             self._held = None
+
+
+def _locked(held: TextIO) -> bool:
+    """Tries for a moment: whoever asks `is_locked` holds it for the time of the question."""
+    for _ in range(LOCK_TRIES):
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(LOCK_PAUSE)
+    return False
 
 
 def sync_folder(folder: Path) -> None:

@@ -110,6 +110,8 @@ def _convert(values: Mapping[str, object], origins: Mapping[str, str]) -> Settin
     except msgspec.ValidationError as error:
         why, _, where = str(error).partition(" - at ")
         name = where.strip("`").removeprefix("$.").partition("[")[0]
+        if "regex" in why:  # the one pattern is that of an address
+            why = f"{values.get(name)!r} is not HOST:PORT, for instance 127.0.0.1:8000"
         raise CannotStart(f"{origins.get(name, 'settings')}: {name}: {why[:1].lower()}{why[1:]}") from None
 
 

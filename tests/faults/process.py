@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.faults.operations import Doors
@@ -35,11 +35,18 @@ class DidNotStart(AssertionError):
 class Server:
     """`command` takes the options of `holdfast serve`. Every start is on the same folder, on a free port."""
 
-    def __init__(self, folder: Path, *options: str, command: Sequence[str] = HOLDFAST) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *options: str,
+        command: Sequence[str] = HOLDFAST,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = folder
         self._command = command
         self._options = options
-        self._ready_file = folder.with_name(folder.name + ".ready")
+        self._environment = environment or {}
+        self.ready_file = folder.with_name(folder.name + ".ready")
         self._log = folder.with_name(folder.name + ".log")
         self._process: subprocess.Popen[bytes] | None = None
         self.starts = 0
@@ -49,20 +56,20 @@ class Server:
     def spawn(self, *more: str) -> None:
         """Starts the process and waits for nothing."""
         assert not self.running
-        self._ready_file.unlink(missing_ok=True)
+        self.ready_file.unlink(missing_ok=True)
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     *self._command,
                     *("--data", str(self.folder), "--http", "127.0.0.1:0"),
-                    *("--ready-file", str(self._ready_file)),
+                    *("--ready-file", str(self.ready_file)),
                     *self._options,
                     *more,
                 ],
                 stdout=log,
                 stderr=log,
                 cwd=ROOT,
-                env=without_settings(os.environ),
+                env={**without_settings(os.environ), **self._environment},
             )
         self.starts += 1
 
@@ -78,12 +85,16 @@ class Server:
         await self._until(lambda: lock.exists() and lock.read_text() == mine)
 
     async def ready(self) -> Doors:
-        await self._until(self._ready_file.exists)
-        found: dict[str, str] = json.loads(self._ready_file.read_text())
+        await self._until(self.ready_file.exists)
+        found: dict[str, str] = json.loads(self.ready_file.read_text())
         return found
 
-    async def _until(self, done: object) -> None:
-        assert callable(done)
+    async def restarted(self, before: Doors) -> None:
+        """Until the same process, which was ready as `before`, has begun anew."""
+        text = json.dumps(before)
+        await self._until(lambda: not self.ready_file.exists() or self.ready_file.read_text().strip() != text)
+
+    async def _until(self, done: Callable[[], bool]) -> None:
         deadline = time.monotonic() + START_PATIENCE
         while not done():
             if not self.running:

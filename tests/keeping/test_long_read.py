@@ -41,10 +41,10 @@ async def test_no_writer_waits_for_a_long_read_however_long_the_log_grows(new_gr
                 await db.write(add, number)
                 slowest = max(slowest, time.monotonic() - began)
                 await asyncio.sleep(0.03)
-            assert log_bytes(database) > 3 * MIB, "the log never grew: this proves nothing"
-        assert slowest < 4.0
+            assert slowest < 4.0
+            assert log_bytes(database) > 2 * MIB, "the log never grew: this proves nothing"
         async with asyncio.timeout(20):  # the log is cut again when the long read is over
-            while log_bytes(database) > 3 * MIB:
+            while log_bytes(database) > 2 * MIB:
                 number += 1
                 await db.write(add, number)
     finally:
