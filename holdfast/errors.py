@@ -3,6 +3,9 @@
 Every error a user can meet is a class here or a child of one, with a stable number and a stable word;
 the class docstring is the sentence shown when nobody has a better one. Doors turn them into answers
 (`http.envelope`, the gateway, the uplink); nothing else knows status codes. This module imports nothing.
+
+A room's own errors stand in its `errors.py`, as children of these, with numbers of its own: 0 to 9 everybody's,
+10 ledger, 20 library, 30 chat, 40 blobs, 50 broker (ten each).
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import holdfast.app  # noqa: F401 - brings every room, and with it every room's errors
 from holdfast.errors import catalogue
 from holdfast.settings_sources import rows
 
@@ -15,7 +16,7 @@ def settings_page() -> str:
         "# Settings",
         "",
         (
-            "Made from `holdfast/settings.py` by `make docs`. A flag wins over the environment, the environment over"
+            "Made from `holdfast/settings/` by `make docs`. A flag wins over the environment, the environment over"
             " the TOML file, the file over the default; an unknown name is an error. `holdfast settings` shows"
             " every value and where it came from."
         ),
@@ -37,7 +38,7 @@ def errors_page() -> str:
         "# Errors",
         "",
         (
-            "Made from `holdfast/errors.py` by `make docs`. The numbers and the words never change their meaning;"
+            "Made from `holdfast/errors.py` and each room's `errors.py` by `make docs`. The numbers and the words never change their meaning;"
             " the sentence may be more exact when the place where it happened knows more."
         ),
         "",

@@ -20,7 +20,8 @@ from obstore.store import from_url
 from holdfast.blobs.model import Kept
 from holdfast.errors import CannotStart, FileGone, FilesUnavailable
 from holdfast.log import get_logger
-from holdfast.settings import MIB, Blobs
+from holdfast.settings import Blobs
+from holdfast.settings.fields import MIB
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, ObjectStore, RetryConfig, S3Config

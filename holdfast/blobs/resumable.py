@@ -14,7 +14,8 @@ from holdfast.blobs.spool import Spool
 from holdfast.clock import Clock
 from holdfast.errors import FileGone, TooLarge, WrongOffset
 from holdfast.ids import XidMaker
-from holdfast.settings import MIB, Blobs
+from holdfast.settings import Blobs
+from holdfast.settings.fields import MIB
 from holdfast.store import Database
 
 PIECE_BYTES = 16 * MIB  # what a crash of the server may cost a client that is sending

@@ -26,7 +26,7 @@ from schemathesis.core import NOT_SET
 from schemathesis.core.result import Ok
 from schemathesis.schemas import BaseSchema
 
-from holdfast.settings import MIB
+from holdfast.settings.fields import MIB
 from tests.faults.process import Server
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,8 @@ import psycopg
 import pytest
 
 from holdfast.errors import DiskFull, OutcomeUnknown, StoreUnavailable
-from holdfast.settings import MIB, Store
+from holdfast.settings import Store
+from holdfast.settings.fields import MIB
 from holdfast.store import Database, Query, Statement, StoreReset, Transaction
 from holdfast.store.migrations import Migration
 from tests.contract.notes import COPIES, NOTES, Added, add, half_applied, ids

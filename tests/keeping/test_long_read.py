@@ -6,7 +6,8 @@ import asyncio
 import time
 from pathlib import Path
 
-from holdfast.settings import MIB, Store
+from holdfast.settings import Store
+from holdfast.settings.fields import MIB
 from holdfast.store import Statement, Transaction
 from holdfast.store.sqlite import SqliteDatabase
 from holdfast.store.sqlite.long_read import is_read_long, long_read

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import ReadTooLong
-from holdfast.settings import MIB, Store
+from holdfast.settings import Store
+from holdfast.settings.fields import MIB
 from holdfast.store import Database, Snapshot
 from tests.contract.notes import COUNT_SLOWLY, NOTES, add, half_applied, ids
 from tests.servers.stores import SqliteStores

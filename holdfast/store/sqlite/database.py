@@ -14,7 +14,8 @@ import apsw
 from holdfast.errors import CannotStart, QueueFull, Stopping, StoreUnavailable
 from holdfast.log import get_logger
 from holdfast.metrics import Metrics
-from holdfast.settings import MIB, Store
+from holdfast.settings import Store
+from holdfast.settings.fields import MIB
 from holdfast.store import migrations as numbered
 from holdfast.store.command import Command, Read, Write, answer_all
 from holdfast.store.database import Database, StoreReset
