@@ -38,8 +38,8 @@ def errors_page() -> str:
         "# Errors",
         "",
         (
-            "Made from `holdfast/errors.py` and each room's `errors.py` by `make docs`. The numbers and the words never change their meaning;"
-            " the sentence may be more exact when the place where it happened knows more."
+            "Made from `holdfast/errors.py` and each room's `errors.py` by `make docs`. The numbers and the words never"
+            " change their meaning; the sentence may be more exact when the place where it happened knows more."
         ),
         "",
         "| HTTP | code | reason | message |",
