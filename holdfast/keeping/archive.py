@@ -3,10 +3,10 @@
     holdfast.json                           which format this is
     rows/<table>/000001.msgpack.zst         tables, parents first
     blobs/<sha256>                          files, in the order of their hashes
-    manifest.json                           what must be in it, with checksums; the last entry
+    manifest.json                           what must be in it, with checksums
+    SHA256SUMS                              of holdfast.json and manifest.json, for `sha256sum --check`; the last entry
 
-Every byte that matters is under a checksum: rows by the manifest, files by their names, the manifest by being there
-whole. This module writes such a file, `reading` reads it.
+Every byte that matters is under a checksum: rows by the manifest, files by their names, the manifest by the last entry. This module writes such a file, `reading` reads it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,16 @@ from holdfast.keeping.rows import packed
 from holdfast.store.whole import Row
 
 FIRST: Final = "holdfast.json"
-LAST: Final = "manifest.json"
+MANIFEST: Final = "manifest.json"
+SUMS: Final = "SHA256SUMS"
 
 Advance = Callable[[int], None]
+
+
+def sums(first: bytes, manifest: bytes) -> bytes:
+    """What the last entry holds."""
+    named = ((first, FIRST), (manifest, MANIFEST))
+    return "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for data, name in named).encode()
 
 
 class _Padded(io.RawIOBase):
@@ -76,7 +83,8 @@ class ArchiveWriter:
         self.count = 0
         self.bytes = 0
         self.damaged: list[str] = []
-        self._add(FIRST, msgspec.json.encode(First(FORMAT, __version__)))
+        self._first = msgspec.json.encode(First(FORMAT, __version__))
+        self._add(FIRST, self._first)
 
     def table(self, name: str, columns: Iterable[str], chunks: Iterable[Sequence[Row]]) -> int:
         """Answers how many rows it had."""
@@ -117,7 +125,9 @@ class ArchiveWriter:
             self._blobs.hexdigest(),
             tuple(self.damaged),
         )
-        self._add(LAST, msgspec.json.format(msgspec.json.encode(manifest)))
+        data = msgspec.json.format(msgspec.json.encode(manifest))
+        self._add(MANIFEST, data)
+        self._add(SUMS, sums(self._first, data))
         self._tar.close()
         return manifest
 

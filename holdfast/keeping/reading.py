@@ -14,7 +14,7 @@ from typing import IO, TypeVar
 import msgspec
 
 from holdfast.errors import CannotStart
-from holdfast.keeping.archive import FIRST, LAST, Advance
+from holdfast.keeping.archive import FIRST, MANIFEST, SUMS, Advance, sums
 from holdfast.keeping.manifest import FORMAT, First, Manifest, TableCopied
 from holdfast.keeping.rows import unpacked
 from holdfast.store.statement import Value
@@ -142,38 +142,49 @@ class _Sum:
 
 def verified(path: Path, advance: Advance) -> Manifest:
     """Reads everything once; raises unless all of it is what was put there."""
-    total, manifest = _Sum(), None
+    total, first, manifest, is_sealed = _Sum(), b"", b"", False
     for at, entry in enumerate(_entries(path)):
+        if is_sealed:
+            raise NotWhole("something follows its end")
         if at == 0:
-            _refuse_unknown_format(entry)
-        elif manifest is not None:
-            raise NotWhole("something follows its manifest")
-        elif entry.name == LAST:
-            manifest = _decoded(entry, Manifest)
+            first = _known_format(entry)
+        elif manifest:
+            _refuse_another_seal(entry, sums(first, manifest))
+            is_sealed = True
+        elif entry.name == MANIFEST:
+            manifest = entry.whole()
         else:
             total.add(entry)
         advance(entry.size)
-    if manifest is None:
-        raise NotWhole("it has no manifest at its end")
-    total.compare(manifest)
-    return manifest
+    if not is_sealed:
+        raise NotWhole("its end is missing")
+    found = _decoded(MANIFEST, manifest, Manifest)
+    total.compare(found)
+    return found
 
 
-def _refuse_unknown_format(entry: Entry) -> None:
+def _known_format(entry: Entry) -> bytes:
     if entry.name != FIRST:
         raise CannotStart("this is not a backup of holdfast")
-    first = _decoded(entry, First)
+    data = entry.whole()
+    first = _decoded(FIRST, data, First)
     if first.format > FORMAT:
         raise CannotStart(
             f"this backup is from a newer holdfast ({first.holdfast}): restore it with that version"
         )
+    return data
 
 
-def _decoded(entry: Entry, kind: type[S]) -> S:
+def _refuse_another_seal(entry: Entry, expected: bytes) -> None:
+    if entry.name != SUMS or entry.whole() != expected:
+        raise NotWhole(f"{FIRST} or {MANIFEST} is not what was written")
+
+
+def _decoded(name: str, data: bytes, kind: type[S]) -> S:
     try:
-        return msgspec.json.decode(entry.whole(), type=kind)
-    except msgspec.MsgspecError as error:
-        raise NotWhole(f"{entry.name}: {error}") from error
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise NotWhole(f"{name}: {error}") from error
 
 
 def tables(path: Path, manifest: Manifest) -> Iterator[tuple[TableCopied, Iterator[list[Value]]]]:
