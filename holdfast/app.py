@@ -1,7 +1,7 @@
 """The one place where everything is built and wired, started and stopped.
 
 build: settings → metrics, clock → store → rooms → doors        (nothing runs yet)
-start: sockets bound → data folder locked → store migrated → rooms → doors open → ready
+start: sockets bound → data folder locked → store migrated → rooms → services → doors open → ready
 stop:  doors take nothing new → requests under way end → rooms → store finishes its commits → closed
 """
 
@@ -19,6 +19,8 @@ from holdfast.accounts import http as accounts_http
 from holdfast.accounts.accounts import Accounts
 from holdfast.addresses import is_loopback
 from holdfast.blobs import BlobRoom
+from holdfast.broker.room import BrokerRoom
+from holdfast.chat.room import ChatRoom
 from holdfast.chores import Chore, Chores
 from holdfast.clock import Clock, SystemClock
 from holdfast.data_folder import DataFolder
@@ -26,15 +28,24 @@ from holdfast.http import health, idempotency
 from holdfast.http.door import Door
 from holdfast.http.routes import application
 from holdfast.http.server import HttpServer
+from holdfast.ledger.room import LedgerRoom
+from holdfast.library.room import LibraryRoom
 from holdfast.log import get_logger
 from holdfast.metrics import Metrics
+from holdfast.service import Service
 from holdfast.settings import Settings
 from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
 from holdfast.store.postgresql import PostgresqlDatabase
 from holdfast.store.sqlite import SqliteDatabase
 
-ROOMS = ("store", "http", "accounts", "feed", "blobs")
+ROOMS = (
+    "store",
+    "http",
+    "accounts",
+    "feed",
+    "blobs",
+)
 DAY_MS = 24 * 3600 * 1000
 
 log = get_logger("app")
@@ -71,9 +82,15 @@ class App:
             registration_open=registration_is_open(settings),
         )
         self.blobs = BlobRoom(self.db, self.folder.blobs, self.clock, settings.blobs, self.metrics)
+        self.broker = BrokerRoom(self.db, self.accounts, self.clock, settings, self.metrics)
+        self.ledger = LedgerRoom(self.db, self.blobs, self.clock, settings, self.metrics)
+        self.library = LibraryRoom(self.db, self.blobs, self.clock, settings, self.metrics)
+        self.chat = ChatRoom(self.db, self.accounts, self.clock, settings, self.metrics)
+        self._services: tuple[Service, ...] = (self.broker, self.ledger, self.library, self.chat)
         self._chores = Chores(
             Chore("feed tombstones", settings.feed.sweep_minutes * 60, self._sweep_feed),
             Chore("idempotency keys", 600.0, self._sweep_keys),
+            *(chore for service in self._services for chore in service.chores()),
         )
         self._running = False
 
@@ -83,6 +100,9 @@ class App:
         async with AsyncExitStack() as undo:
             self._http = HttpServer(settings.listen.http, settings.http)
             undo.push_async_callback(self._http.stop)
+            for service in self._services:
+                undo.push_async_callback(service.close)
+                service.bind()
             self.folder.lock()
             undo.callback(self.folder.unlock)
             await self.db.start(of_rooms(*ROOMS))
@@ -92,8 +112,13 @@ class App:
             undo.push_async_callback(self.accounts.stop)
             await self.blobs.start()
             undo.push_async_callback(self.blobs.stop)
+            for service in self._services:
+                undo.push_async_callback(service.stop)
+                await service.start()
             self._chores.start()
             undo.push_async_callback(self._chores.stop)
+            for service in self._services:
+                await service.open()
             await self._http.start(self._http_app())
             undo.pop_all()
         self._running = True
@@ -101,7 +126,11 @@ class App:
     async def stop(self) -> None:
         self._running = False
         await self._http.stop()
+        for service in reversed(self._services):
+            await service.close()
         await self._chores.stop()
+        for service in reversed(self._services):
+            await service.stop()
         await self.blobs.stop()
         await self.accounts.stop()
         await self.db.stop()
@@ -110,7 +139,10 @@ class App:
     @property
     def addresses(self) -> dict[str, str]:
         """Each door's real address, for people and for the ready file."""
-        return {"http": self._http.address}
+        found = {"http": self._http.address}
+        for service in self._services:
+            found.update(service.addresses)
+        return found
 
     def write_ready_file(self, path: Path) -> None:
         """Appears in one step: whoever waits for it never reads half of it."""
@@ -136,6 +168,7 @@ class App:
         routers = [
             health.router(self.metrics, self.trouble),
             accounts_http.router(self.accounts, self.db, self.clock),
+            *(router for service in self._services for router in service.routers()),
         ]
         routes = application(routers, settings.limits)
         return Door(routes, self.accounts.sessions, self.clock, self.metrics, settings.http, settings.limits)

@@ -6,7 +6,8 @@
     manifest.json                           what must be in it, with checksums
     SHA256SUMS                              of holdfast.json and manifest.json, for `sha256sum --check`; the last entry
 
-Every byte that matters is under a checksum: rows by the manifest, files by their names, the manifest by the last entry. This module writes such a file, `reading` reads it.
+Every byte that matters is under a checksum: rows by the manifest, files by their names, the manifest by the last
+entry. This module writes such a file, `reading` reads it.
 """
 
 from __future__ import annotations

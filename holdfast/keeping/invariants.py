@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -9,7 +10,11 @@ import msgspec
 from holdfast.accounts.check import verify_accounts
 from holdfast.blobs import check as blobs
 from holdfast.blobs.place import Place
+from holdfast.broker import check as broker
+from holdfast.chat import check as chat
 from holdfast.feed import verify as feed
+from holdfast.ledger import check as ledger
+from holdfast.library import check as library
 from holdfast.store import Snapshot
 
 
@@ -45,7 +50,7 @@ def _accounts(look: Look) -> Iterator[str]:
 
 
 def _feed(look: Look) -> Iterator[str]:
-    yield from feed.problems(look.view, lambda _view, _space: {})
+    yield from feed.problems(look.view, ledger.hashes)
 
 
 def _blobs(look: Look) -> Iterator[str]:
@@ -60,8 +65,26 @@ def _blobs(look: Look) -> Iterator[str]:
 
 
 def _references(look: Look) -> Iterator[str]:
-    """What the rooms' own rows add up to; no room refers to files yet."""
-    yield from blobs.verify_references(look.view, {})
+    """What the rooms' own rows add up to."""
+    references = Counter(ledger.references(look.view))
+    references.update(library.references(look.view))
+    yield from blobs.verify_references(look.view, references)
+
+
+def _broker(look: Look) -> Iterator[str]:
+    yield from broker.problems(look.view)
+
+
+def _ledger(look: Look) -> Iterator[str]:
+    yield from ledger.problems(look.view)
+
+
+def _library(look: Look) -> Iterator[str]:
+    yield from library.problems(look.view)
+
+
+def _chat(look: Look) -> Iterator[str]:
+    yield from chat.problems(look.view)
 
 
 INVARIANTS = (
@@ -69,4 +92,8 @@ INVARIANTS = (
     Invariant("feed", "positions, heads, links and checksums", _feed),
     Invariant("blobs", "files and their rows", _blobs),
     Invariant("blobs", "references to files", _references),
+    Invariant("broker", "sessions, queues, messages", _broker),
+    Invariant("ledger", "books, bills, images", _ledger),
+    Invariant("library", "libraries and their versions", _library),
+    Invariant("chat", "conversations, messages, cursors", _chat),
 )

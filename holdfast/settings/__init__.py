@@ -13,11 +13,30 @@ from typing import Annotated
 from msgspec import Struct
 
 from holdfast.settings.auth import Auth
+from holdfast.settings.broker import Broker
+from holdfast.settings.chat import Chat, Redis
 from holdfast.settings.doors import Http, Limits, Listen, Log
 from holdfast.settings.fields import means
+from holdfast.settings.files import Files
+from holdfast.settings.ledger import Ledger
 from holdfast.settings.storage import Blobs, Feed, Store
 
-__all__ = ["Auth", "Blobs", "Feed", "Http", "Limits", "Listen", "Log", "Settings", "Store"]
+__all__ = [
+    "Auth",
+    "Blobs",
+    "Broker",
+    "Chat",
+    "Feed",
+    "Files",
+    "Http",
+    "Ledger",
+    "Limits",
+    "Listen",
+    "Log",
+    "Redis",
+    "Settings",
+    "Store",
+]
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,5 +47,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     feed: Feed = Feed()
     blobs: Blobs = Blobs()
     auth: Auth = Auth()
+    broker: Broker = Broker()
+    ledger: Ledger = Ledger()
+    files: Files = Files()
+    chat: Chat = Chat()
+    redis: Redis = Redis()
     limits: Limits = Limits()
     log: Log = Log()

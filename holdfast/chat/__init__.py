@@ -1,0 +1,1 @@
+"""Message delivery with receipts that one can rely on."""

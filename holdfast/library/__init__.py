@@ -1,0 +1,1 @@
+"""One person's music library on several devices."""

@@ -1,0 +1,16 @@
+"""What `holdfast check` proves of this room: generators of sentences, one per problem."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from holdfast.store import Snapshot
+
+
+def problems(_view: Snapshot) -> Iterator[str]:
+    yield from ()
+
+
+def references(_view: Snapshot) -> Mapping[str, int]:
+    """SHA-256 → how many live rows of this room name it."""
+    return {}

@@ -1,0 +1,21 @@
+"""The library's files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Struct
+
+from holdfast.settings.fields import means
+
+
+class Files(Struct, frozen=True, forbid_unknown_fields=True):
+    """The library's files."""
+
+    instant_upload: Annotated[
+        Literal["proof", "open", "off"],
+        means(
+            "a file that is known already: proof asks the client to show that it has it, open believes it,"
+            " off asks for the file"
+        ),
+    ] = "proof"
