@@ -98,7 +98,7 @@ class App:
         """Opens everything, or raises `CannotStart` with nothing half started."""
         settings = self.settings
         async with AsyncExitStack() as undo:
-            self._http = HttpServer(settings.listen.http, settings.http)
+            self._http = HttpServer(settings.listen.http, settings.http, self.metrics)
             undo.push_async_callback(self._http.stop)
             for service in self._services:
                 undo.push_async_callback(service.close)

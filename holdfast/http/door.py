@@ -65,6 +65,7 @@ class Door:
         self._requests = metrics.histogram(
             "holdfast_http_request_seconds", "Time of an HTTP request", "route", "method", "status"
         )
+        self._bytes = metrics.counter("holdfast_http_bytes", "Bytes of HTTP bodies, as they travelled", "way")
         self._series: Mapping[tuple[object, str, int], Series] = {}
         self._open = 0
         metrics.gauge("holdfast_http_open_requests", "HTTP requests under way", lambda: self._open)
@@ -83,10 +84,12 @@ class Door:
                 here.status = message["status"]
                 headers = cast("list[tuple[bytes, bytes]]", message["headers"])
                 headers.append((b"x-request-id", name.encode()))
+            elif message["type"] == "http.response.body":
+                here.sent += len(message["body"])
             await send(message)
 
         if scope["method"] in _WITH_BODY:
-            receive = self._timed(receive)
+            receive = self._timed(receive, here)
             if encoding is not None:
                 receive = _inflated(receive, encoding)
         self._open += 1
@@ -101,6 +104,8 @@ class Door:
         finally:
             self._open -= 1
             request_context.reset(context)
+            self._bytes.add("in", amount=here.received)
+            self._bytes.add("out", amount=here.sent)
             self._observe(
                 scope.get("path_template"), scope["method"], here.status, time.perf_counter() - started
             )
@@ -145,7 +150,7 @@ class Door:
             return error
         return None
 
-    def _timed(self, receive: Receive) -> Receive:
+    def _timed(self, receive: Receive, here: Visit) -> Receive:
         limit = self._body_timeout
         arrived = False
 
@@ -161,6 +166,7 @@ class Door:
             if message["type"] == "http.disconnect":
                 raise Malformed("The body was cut: the client left in the middle of it.")
             arrived = not message.get("more_body", False)
+            here.received += len(message["body"])
             return message
 
         return cast("Receive", receive_in_time)

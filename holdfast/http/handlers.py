@@ -34,6 +34,7 @@ class Reply:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         here = visit()
         here.status = self._status
+        here.sent = len(self._body)
         await here.send(
             {
                 "type": "http.response.start",

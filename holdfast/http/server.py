@@ -14,7 +14,9 @@ from granian.http import HTTP1Settings
 from granian.server.embed import Server
 from litestar.types import ASGIApp
 
-from holdfast.addresses import BACKLOG, listening, spelled
+from holdfast.addresses import BACKLOG, listening, spelled, split
+from holdfast.http.connections import established
+from holdfast.metrics import Metrics
 from holdfast.settings import Http
 
 
@@ -33,12 +35,14 @@ class _OnOurSocket(Server):
 
 
 class HttpServer:
-    def __init__(self, address: str, settings: Http) -> None:
+    def __init__(self, address: str, settings: Http, metrics: Metrics) -> None:
         self._listener = listening(address)
         self._settings = settings
         self._server: _OnOurSocket | None = None
         self._serving: asyncio.Task[None] | None = None
         self.address = spelled(self._listener)
+        _, port = split(self.address)
+        metrics.gauge("holdfast_http_connections", "HTTP connections", lambda: established(port))
 
     async def start(self, app: ASGIApp) -> None:
         server = _OnOurSocket(

@@ -41,12 +41,15 @@ class Authenticate(Protocol):
 class Visit:
     """One request, as the door found it."""
 
-    __slots__ = ("address", "request_id", "scope", "send", "status", "who")
+    __slots__ = ("address", "received", "request_id", "scope", "send", "sent", "status", "who")
 
     def __init__(self, scope: HTTPScope, send: Send, request_id: str, address: str) -> None:
         self.scope = scope
-        self.send = send  # straight to the server: whoever uses it adds `x-request-id` and sets `status`
+        self.send = (
+            send  # straight to the server: whoever uses it adds `x-request-id`, sets `status`, counts `sent`
+        )
         self.status = 0
+        self.received = self.sent = 0  # bytes of bodies, as they travelled
         self.request_id = request_id
         self.address = address
         self.who: Caller | HoldfastError | None = None

@@ -214,7 +214,7 @@ async def serve(settings: Settings, ready_file: Path, mutant: str | None) -> Non
     folder = DataFolder(Path(settings.data))
     db = open_database(settings, folder, metrics)
     async with AsyncExitStack() as undo:
-        http = HttpServer(settings.listen.http, settings.http)
+        http = HttpServer(settings.listen.http, settings.http, metrics)
         folder.lock()
         undo.callback(folder.unlock)
         await db.start(migrations(folder))

@@ -100,7 +100,7 @@ class Served(msgspec.Struct, frozen=True):
 @asynccontextmanager
 async def serving(http: Http = Http(), limits: Limits = Limits()) -> AsyncIterator[Served]:
     metrics = Metrics()
-    server = HttpServer("127.0.0.1:0", http)
+    server = HttpServer("127.0.0.1:0", http, metrics)
     door = Door(
         application([Router("/", route_handlers=HANDLERS)], limits),
         Doormen(),

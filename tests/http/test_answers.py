@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx
 import pytest
 
@@ -122,6 +124,20 @@ async def test_requests_are_counted_by_route_and_not_by_path(served: Served) -> 
     text = served.metrics.exposition().decode()
     assert 'route="/number/{number:int}",method="GET"' in text.replace(", ", ",") or "/number/{" in text
     assert "/number/1" not in text
+
+
+async def test_connections_and_the_bytes_of_bodies_are_counted(served: Served) -> None:
+    def lines() -> dict[str, str]:
+        return dict(line.rsplit(" ", 1) for line in served.metrics.exposition().decode().splitlines())
+
+    answered = await served.client.post("/echo", content=b'{"text": "hi", "stars": 3}')
+    assert lines()["holdfast_http_connections"] == "1.0"
+    async with asyncio.timeout(20):
+        # the answer may be here before the handler's task has ended
+        while 'holdfast_http_bytes_total{way="out"}' not in lines():  # noqa: ASYNC110 - counts are read
+            await asyncio.sleep(0)
+    assert lines()['holdfast_http_bytes_total{way="in"}'] == "26.0"
+    assert float(lines()['holdfast_http_bytes_total{way="out"}']) == len(answered.content)
 
 
 async def test_every_route_is_in_the_document_and_the_page_is_served(served: Served) -> None:
