@@ -84,10 +84,13 @@ class App:
         )
         self.blobs = BlobRoom(self.db, self.folder.blobs, self.clock, settings.blobs, self.metrics)
         self.broker = BrokerRoom(self.db, self.accounts, self.clock, settings, self.metrics)
-        self.ledger = LedgerRoom(self.db, self.blobs, self.clock, settings, self.metrics)
+        self.ledger = LedgerRoom(self.db, self.blobs, self.clock, settings, self.metrics, self.broker)
         self.library = LibraryRoom(self.db, self.blobs, self.clock, settings, self.metrics)
         self.chat = ChatRoom(self.db, self.accounts, self.clock, settings, self.metrics)
         self._services: tuple[Service, ...] = (self.broker, self.ledger, self.library, self.chat)
+        for service in self._services:
+            for rules in service.topic_rules():
+                self.broker.ask(rules)
         self._chores = Chores(
             Chore("feed tombstones", settings.feed.sweep_minutes * 60, self._sweep_feed),
             Chore("idempotency keys", 600.0, self._sweep_keys),

@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from litestar import Router
 
 from holdfast.chores import Chore
+from holdfast.messenger import TopicRules
 
 
 class Service:
@@ -28,6 +29,10 @@ class Service:
 
     def chores(self) -> Sequence[Chore]:
         """What it does every now and then: sweeps."""
+        return ()
+
+    def topic_rules(self) -> Sequence[TopicRules]:
+        """What users may do on the MQTT topics that are this room's."""
         return ()
 
     @property
