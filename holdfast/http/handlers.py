@@ -23,7 +23,7 @@ _JSON = (b"content-type", b"application/json")
 
 
 class Reply:
-    """A value on its way to the client."""
+    """A value on its way to the client. A handler may return one of another kind: a file (`http.download`)."""
 
     __slots__ = ("_body", "_status")
 
@@ -61,6 +61,8 @@ class _Quick(HTTPRouteHandler):
     async def to_response(
         self, app: Litestar, data: object, request: Request[object, object, State]
     ) -> ASGIApp:
+        if isinstance(data, Reply):
+            return data
         if isinstance(data, Response) or self.media_type != MediaType.JSON:
             return await super().to_response(app, data, request)
         return Reply(self.status_code, data)
