@@ -45,6 +45,7 @@ ROOMS = (
     "accounts",
     "feed",
     "blobs",
+    "library",
 )
 DAY_MS = 24 * 3600 * 1000
 
