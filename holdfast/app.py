@@ -46,6 +46,8 @@ ROOMS = (
     "feed",
     "blobs",
     "ledger",
+    "library",
+    "chat",
 )
 DAY_MS = 24 * 3600 * 1000
 

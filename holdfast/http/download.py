@@ -16,7 +16,7 @@ from litestar.types import Receive, Scope, Send
 from holdfast.blobs import Download
 from holdfast.errors import RangeNotSatisfiable
 from holdfast.http.envelope import refusal
-from holdfast.http.handlers import Reply
+from holdfast.http.handlers import Ready
 from holdfast.http.visit import Visit, visit
 
 _RANGE = re.compile(r"bytes=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*\Z", re.ASCII | re.I)
@@ -70,7 +70,7 @@ def _names(header: str, etag: str) -> bool:
     return "*" in tags or etag in tags
 
 
-class FileReply(Reply):
+class FileReply(Ready):
     """Sends an opened download, and closes it."""
 
     __slots__ = ("_download", "_mime", "_name")

@@ -75,6 +75,8 @@ class LibraryFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     code: int
     reason: str
     entityId: str | None = None  # noqa: N815 - the wire's word
+    serverLibraryVersion: int | None = None  # noqa: N815 - the wire's word
+    reset: bool | None = None
 
 
 _BY_STATUS: Mapping[int, type[HoldfastError]] = {
@@ -130,9 +132,16 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
         headers["WWW-Authenticate"] = f'Bearer error="{error.reason}"'
     data = {"request_id": name} if isinstance(error, ActionFailed) else error.data
     if path.startswith(LIBRARY_STYLE):
-        entity = data.get("entityId") if isinstance(data, dict) else None
+        known = data if isinstance(data, dict) else {}
         library = LibraryFailure(
-            False, error.status == 412, error.message, error.code(), error.reason, entity
+            False,
+            error.status == 412,
+            error.message,
+            error.code(),
+            error.reason,
+            known.get("entityId"),
+            known.get("serverLibraryVersion"),
+            known.get("reset"),
         )
         return Refusal(error.status, headers, library)
     ts = time.time_ns() // 1_000_000
