@@ -1,47 +1,89 @@
-"""The file in a `multipart/form-data` body, as it streams in. Fields beside it are skipped."""
+"""A multipart body, part by part, as it arrives: for uploads, whose files go to disk and never into memory whole.
+
+    async for part in parts(request):
+        if part.name == "file":
+            async for chunk in part.chunks: …
+        else:
+            text = await part.text()
+
+Names that the client gives its files are not looked at: nothing here, nor behind it, makes a path of them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from email.message import Message
 
 from multipart import (  # type: ignore[import-untyped]
     MultipartError,
     MultipartSegment,
     PushMultipartParser,
+    parse_options_header,
 )
 
-from holdfast.errors import Malformed
+from holdfast.errors import InvalidField, Malformed, TooLarge, WrongType
+from holdfast.http.visit import AnyRequest
 
-MULTIPART = "multipart/form-data"
-FIELDS = 20
-
-
-def boundary_in(content_type: str) -> str | None:
-    """The boundary, when this is a multipart form."""
-    header = Message()
-    header["content-type"] = content_type
-    if header.get_content_type() != MULTIPART:
-        return None
-    found = header.get_param("boundary")
-    if not isinstance(found, str) or not found:
-        raise Malformed("A multipart body needs a boundary in its Content-Type.")
-    return found
+MOST_PARTS = 16
+MOST_TEXT = 4_096
 
 
-async def file_in(chunks: AsyncIterator[bytes], boundary: str) -> AsyncIterator[bytes]:
-    """The bytes of the first part that is a file. A body without one, or that was cut, is `Malformed`."""
-    wanted = found = False
+class Part:
+    """One part of the body: read it before asking for the next one."""
+
+    def __init__(self, name: str, chunks: AsyncIterator[bytes], *, is_file: bool) -> None:
+        self.name = name
+        self.chunks = chunks
+        self.is_file = is_file
+
+    async def text(self) -> str:
+        """A small field."""
+        gathered = b""
+        async for chunk in self.chunks:
+            gathered += chunk
+            if len(gathered) > MOST_TEXT:
+                raise TooLarge(f"the field {self.name!r} is larger than {MOST_TEXT} bytes")
+        try:
+            return gathered.decode()
+        except UnicodeDecodeError:
+            raise InvalidField(self.name, "must be UTF-8") from None
+
+
+async def parts(request: AnyRequest, most: int) -> AsyncIterator[Part]:
+    """The parts, in their order. `most`: bytes of all of them. Raises `Malformed` when the body is cut."""
+    kind, options = parse_options_header(request.headers.get("content-type", ""))
+    if kind != "multipart/form-data":
+        raise WrongType("Send the file as multipart/form-data.")
+    events = _events(request, options.get("boundary", ""), most)
+    async for event in events:
+        if isinstance(event, MultipartSegment):
+            part = Part(event.name or "", _chunks(events), is_file=event.filename is not None)
+            yield part
+            async for _ in part.chunks:  # whatever its reader left
+                pass
+
+
+async def _events(
+    request: AnyRequest, boundary: str, most: int
+) -> AsyncIterator[MultipartSegment | bytes | bytearray | None]:
+    """Its errors reach whoever asks for the next event, which may be the reader of a part."""
+    received = 0
     try:
-        with PushMultipartParser(boundary, max_segment_count=FIELDS) as parser:
-            async for chunk in chunks:
-                for part in parser.parse(chunk) if chunk and not parser.closed else ():
-                    if isinstance(part, MultipartSegment):
-                        wanted = not found and (part.filename is not None or part.name == "file")
-                        found = found or wanted
-                    elif wanted and part:
-                        yield bytes(part)
-    except (MultipartError, ValueError) as error:
-        raise Malformed(f"The body is not a multipart form: {error}") from None
-    if not found:
-        raise Malformed("The multipart body holds no file.")
+        with PushMultipartParser(boundary, max_segment_count=MOST_PARTS) as parser:
+            async for piece in request.stream():
+                received += len(piece)
+                if received > most:
+                    raise TooLarge(f"the body is larger than the {most} bytes that are allowed")
+                if piece and not parser.closed:  # what comes behind the last boundary means nothing
+                    for event in parser.parse(piece):
+                        yield event
+    except MultipartError as error:
+        raise Malformed(f"The body is not well-formed multipart/form-data: {error}") from None
+
+
+async def _chunks(events: AsyncIterator[MultipartSegment | bytes | bytearray | None]) -> AsyncIterator[bytes]:
+    """Up to the end of the part."""
+    async for event in events:
+        if event is None:
+            return
+        assert isinstance(event, bytes | bytearray), "a part begins only after another one has ended"
+        yield bytes(event)

@@ -43,12 +43,6 @@ class ProofFailed(Forbidden):
     status, number, reason = 403, 20, "proof_failed"
 
 
-class RangeNotSatisfiable(HoldfastError):
-    """The file does not have these bytes."""
-
-    status, number, reason = 416, 20, "range_not_satisfiable"
-
-
 class ChecksumMismatch(HoldfastError):
     """The bytes do not have the checksum that came with them; send them again."""
 

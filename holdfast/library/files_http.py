@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Annotated
 
 from litestar import Router
+from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import JSONBody, QueryParameter
+from litestar.types import ASGIApp
 from msgspec import Meta, Struct
 
-from holdfast.errors import InvalidField
+from holdfast.errors import InvalidField, Malformed
+from holdfast.http.download import FileReply
 from holdfast.http.handlers import get, post
-from holdfast.http.multipart import boundary_in, file_in
+from holdfast.http.multipart import parts
 from holdfast.http.visit import AnyRequest, caller
 from holdfast.library.pdfs import Pdfs
 from holdfast.library.rules import WrongField, checked_md5
@@ -68,6 +72,18 @@ def md5_in(text: str | None, field: str = "hash") -> str:
     return found
 
 
+async def _file_in(request: AnyRequest, most: int) -> AsyncIterator[bytes]:
+    """The first file in a form; what stands beside it is skipped."""
+    found = False
+    async for part in parts(request, most):
+        if not found and (part.is_file or part.name == "file"):
+            found = True
+            async for chunk in part.chunks:
+                yield chunk
+    if not found:
+        raise Malformed("The form holds no file.")
+
+
 def router(pdfs: Pdfs) -> Router:
     @get("/file/checkHash", summary="Is this file here?", security=[{"token": []}])
     async def check_hash(hash_: Hash) -> Checked:
@@ -85,10 +101,23 @@ def router(pdfs: Pdfs) -> Router:
     async def upload(request: AnyRequest) -> Uploaded:
         """The body is the file, or a multipart form with it. Kept for a day until an instrument score refers to it."""
         user = caller().user_id
-        boundary = boundary_in(request.headers.get("content-type", ""))
-        chunks = request.stream() if boundary is None else file_in(request.stream(), boundary)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        is_form = kind == "multipart/form-data"
+        chunks = _file_in(request, pdfs.most + FORM_BYTES) if is_form else request.stream()
         blob = await pdfs.receive(user, chunks)
         return Uploaded(blob.md5, f"{blob.md5}.pdf")
+
+    @get(
+        "/file/download",
+        summary="A PDF",
+        security=[{"token": []}],
+        responses={200: ResponseSpec(None, description="The file; 206 for a `Range`, 304 for its `ETag`")},
+    )
+    async def download(hash_: Hash) -> ASGIApp:
+        """For whoever has a living instrument score with it. With `ETag` and ranges."""
+        md5 = md5_in(hash_)
+        opened = await pdfs.open(caller().user_id, md5)
+        return FileReply(opened, "application/pdf", name=f"{md5}.pdf")
 
     @post("/file/claim", summary="Show that you have a file", status_code=200, security=[{"token": []}])
     async def claim(data: JSONBody[ClaimRequest]) -> Claim:
@@ -102,4 +131,4 @@ def router(pdfs: Pdfs) -> Router:
         claim_id, asked = await pdfs.challenge(user, md5_in(data.hash))
         return Claim(claim_id=claim_id, offset=asked.offset, length=asked.length, nonce=asked.nonce)
 
-    return Router("/", route_handlers=[check_hash, upload, claim], tags=["files"])
+    return Router("/", route_handlers=[check_hash, upload, claim, download], tags=["files"])

@@ -74,11 +74,13 @@ class _Checksum:
         name, _, encoded = header.partition(" ")
         if name not in ALGORITHMS:
             raise InvalidField("Upload-Checksum", f"the algorithms are {', '.join(ALGORITHMS)}")
+        self._hash = hashlib.new(name, usedforsecurity=False)
         try:
             self._expected = b64decode(encoded, validate=True)
         except (NotBase64, ValueError):
-            raise InvalidField("Upload-Checksum", "must be an algorithm and a hash in Base64") from None
-        self._hash = hashlib.new(name, usedforsecurity=False)
+            self._expected = b""
+        if len(self._expected) != self._hash.digest_size:
+            raise InvalidField("Upload-Checksum", "must be an algorithm and a hash in Base64")
 
     async def over(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for chunk in chunks:
