@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import httpx
@@ -14,8 +15,10 @@ import pytest
 from holdfast import feed
 from holdfast.accounts import Accounts
 from holdfast.accounts.model import Grant
-from holdfast.chat import queries
+from holdfast.chat import group_actions, group_queries, queries
 from holdfast.chat.check import problems
+from holdfast.chat.group_actions import NewGroup
+from holdfast.chat.http.governing import new_codes
 from holdfast.chat.model import Member
 from holdfast.chat.room import ChatRoom
 from holdfast.clock import Clock, SystemClock
@@ -34,6 +37,7 @@ from tests.conftest import OpenStore
 CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
 PLENTY = Rate(1_000_000, 1_000_000, 1_000_000, 1_000_000)
+_group_ids = count(10**15)
 QUICK = Chat(rate=PLENTY, ack_batch_ms=5)
 
 
@@ -69,14 +73,28 @@ class House:
             yield client
 
     async def member(self, conversation: int, user: int) -> Member | None:
-        return await self.db.read(
-            lambda view: view.row(queries.MEMBER, conversation=conversation, user=user)
-        )
+        return await self.db.read(lambda view: view.row(queries.MEMBER, conversation=conversation, user=user))
 
     async def pair(self, one: int, other: int) -> int:
         found = await self.db.read(queries.pair, min(one, other), max(one, other))
         assert found is not None
         return found
+
+    async def group(self, owner: int, *others: int, name: str = "choir") -> int:
+        new = NewGroup(next(_group_ids), name, owner, others, new_codes(), 1)
+        return await self.db.write(group_actions.create, new, 100_000)
+
+    async def join(self, group: int, user: int) -> None:
+        code = await self.db.read(lambda view: view.one(group_queries.GROUP, id=group).code)
+        await self.db.write(group_actions.join, code, user, 1, 100_000)
+
+    async def leave(self, group: int, user: int) -> None:
+        await self.db.write(group_actions.leave, group, user)
+
+    async def cursor_in(self, conversation: int, user: int) -> tuple[int, int]:
+        member = await self.member(conversation, user)
+        assert member is not None
+        return member.delivered, member.read
 
     async def cursor_of(self, user: int, peer: int) -> tuple[int, int]:
         """How far the user has received and read what the two said."""

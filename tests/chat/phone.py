@@ -100,9 +100,7 @@ class Phone:
     ) -> Frame:
         return await self._post({"type": "GROUP_CHAT", "groupId": str(group)}, body, client_msg_id, more)
 
-    async def _post(
-        self, address: Frame, body: str, client_msg_id: str | None, more: Frame
-    ) -> Frame:
+    async def _post(self, address: Frame, body: str, client_msg_id: str | None, more: Frame) -> Frame:
         key = client_msg_id or fresh_id()
         at = len(self.heard)
         await self.send({**address, "clientMsgId": key, "body": body, **more})

@@ -50,7 +50,13 @@ _quiet = logging.LoggerAdapter(logging.getLogger("picows.chat"))
 
 class Gateway:
     def __init__(
-        self, db: Database, accounts: Accounts, clock: Clock, settings: Settings, metrics: Metrics
+        self,
+        db: Database,
+        accounts: Accounts,
+        clock: Clock,
+        settings: Settings,
+        metrics: Metrics,
+        new_id: IdMaker,
     ) -> None:
         chat = settings.chat
         self._db = db
@@ -60,7 +66,7 @@ class Gateway:
         self._clock = clock
         self.instance = secrets.token_hex(4)
         self.online = Online()
-        self._new_id = IdMaker(clock)
+        self._new_id = new_id
         recent = Recent()
         self.receipts = Receipts(db, chat, metrics, self.instance, clock, self._pass_on)
         self.resend = Resend(db, chat, metrics, self.instance, self.receipts, recent)
