@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from litestar.routes import HTTPRoute
 
 from holdfast import feed
 from holdfast.accounts import Accounts
@@ -33,6 +34,7 @@ from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
 from tests.chat.phone import Phone
 from tests.conftest import OpenStore
+from tests.servers.stores import SqliteStores
 
 CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
@@ -71,6 +73,17 @@ class House:
         headers = {"authorization": f"Bearer {self.token(user)}"}
         async with httpx.AsyncClient(base_url=f"http://{self.web}", headers=headers, timeout=30) as client:
             yield client
+
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """Every HTTP address of the room: method and path."""
+        return [
+            (method, route.path)
+            for router in self.room.routers()
+            for route in router.routes
+            if isinstance(route, HTTPRoute)
+            for method in sorted(route.methods - {"OPTIONS"})
+        ]
 
     async def member(self, conversation: int, user: int) -> Member | None:
         return await self.db.read(lambda view: view.row(queries.MEMBER, conversation=conversation, user=user))
@@ -169,4 +182,11 @@ def open_house(open_store: OpenStore) -> OpenHouse:
 @pytest.fixture
 async def house(open_house: OpenHouse) -> AsyncIterator[House]:
     async with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sqlite_house(sqlite_stores: SqliteStores) -> AsyncIterator[House]:
+    """Where the database makes no difference."""
+    async with OpenHouse(sqlite_stores)() as opened:
         yield opened
