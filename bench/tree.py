@@ -28,6 +28,16 @@ def resident_bytes(pid: int) -> int:
     return sum(_kib(member, "smaps_rollup", "Pss") for member in tree) * 1024
 
 
+def peak_bytes(pid: int) -> int:
+    """The most that a process (without its children) has had resident so far."""
+    return _kib(pid, "status", "VmHWM") * 1024
+
+
+def forget_peak(pid: int) -> None:
+    """`peak_bytes` begins anew from here."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
 def cpu_seconds(pid: int) -> float:
     """Processor time that the tree has used, in the kernel and outside."""
     total = 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from holdfast.accounts.accounts import Accounts
+from holdfast.chat.gateway.gateway import Gateway
 from holdfast.clock import Clock
 from holdfast.metrics import Metrics
 from holdfast.service import Service
@@ -13,4 +16,25 @@ from holdfast.store import Database
 class ChatRoom(Service):
     def __init__(
         self, db: Database, accounts: Accounts, clock: Clock, settings: Settings, metrics: Metrics
-    ) -> None: ...
+    ) -> None:
+        self.gateway = Gateway(db, accounts, clock, settings, metrics)
+
+    @property
+    def addresses(self) -> Mapping[str, str]:
+        address = self.gateway.address
+        return {} if address is None else {"ws": address}
+
+    def bind(self) -> None:
+        self.gateway.bind()
+
+    async def start(self) -> None:
+        await self.gateway.start()
+
+    async def open(self) -> None:
+        await self.gateway.open()
+
+    async def close(self) -> None:
+        await self.gateway.close()
+
+    async def stop(self) -> None:
+        await self.gateway.stop()

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import msgspec
-from litestar import Response
+from litestar import MediaType, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, ValidationException
 
 from holdfast.errors import (
@@ -37,6 +37,8 @@ T = TypeVar("T")
 LIBRARY_STYLE = ("/library/", "/file/")
 
 log = get_logger("http")
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -73,6 +75,8 @@ class LibraryFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     code: int
     reason: str
     entityId: str | None = None  # noqa: N815 - the wire's word
+    serverLibraryVersion: int | None = None  # noqa: N815 - the wire's word
+    reset: bool | None = None
 
 
 _BY_STATUS: Mapping[int, type[HoldfastError]] = {
@@ -128,16 +132,23 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
         headers["WWW-Authenticate"] = f'Bearer error="{error.reason}"'
     data = {"request_id": name} if isinstance(error, ActionFailed) else error.data
     if path.startswith(LIBRARY_STYLE):
-        entity = data.get("entityId") if isinstance(data, dict) else None
+        known = data if isinstance(data, dict) else {}
         library = LibraryFailure(
-            False, error.status == 412, error.message, error.code(), error.reason, entity
+            False,
+            error.status == 412,
+            error.message,
+            error.code(),
+            error.reason,
+            known.get("entityId"),
+            known.get("serverLibraryVersion"),
+            known.get("reset"),
         )
         return Refusal(error.status, headers, library)
     ts = time.time_ns() // 1_000_000
     return Refusal(error.status, headers, Failure(False, error.code(), error.reason, error.message, ts, data))
 
 
-def failed(request: AnyRequest, error: Exception) -> Response[msgspec.Struct]:
+def failed(request: AnyRequest, error: Exception) -> Response[bytes]:
     """The exception handler of every route."""
     ours = as_ours(error)
     name, path = visit().request_id, request.scope["path"]
@@ -146,4 +157,5 @@ def failed(request: AnyRequest, error: Exception) -> Response[msgspec.Struct]:
     said = refusal(ours, path, name)
     if isinstance(error, MethodNotAllowedException) and error.headers:
         said.headers.update({key: value for key, value in error.headers.items() if key.lower() == "allow"})
-    return Response(said.body, status_code=said.status, headers=said.headers)
+    body = _encode(said.body)
+    return Response(body, status_code=said.status, headers=said.headers, media_type=MediaType.JSON)

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from litestar import Router
+
 from holdfast.blobs import BlobRoom
+from holdfast.chores import Chore
 from holdfast.clock import Clock
+from holdfast.ledger import http, sweep
+from holdfast.ledger.ledger import Ledger
+from holdfast.ledger.metrics import LedgerMetrics
 from holdfast.messenger import Messenger
 from holdfast.metrics import Metrics
 from holdfast.service import Service
 from holdfast.settings import Settings
 from holdfast.store import Database
+
+DAY_MS = 24 * 3_600_000
 
 
 class LedgerRoom(Service):
@@ -20,4 +30,18 @@ class LedgerRoom(Service):
         settings: Settings,
         metrics: Metrics,
         messenger: Messenger,
-    ) -> None: ...
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._settings = settings
+        self.ledger = Ledger(db, blobs, clock, settings, LedgerMetrics(metrics))
+
+    def routers(self) -> Sequence[Router]:
+        return (http.router(self.ledger),)
+
+    def chores(self) -> Sequence[Chore]:
+        return (Chore("ledger", self._settings.ledger.sweep_minutes * 60, self._sweep),)
+
+    async def _sweep(self) -> int:
+        keep_ms = self._settings.feed.tombstone_days * DAY_MS
+        return await self._db.write_in_turns(sweep.sweep, self._clock.now_ms(), keep_ms)

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from litestar import Router
+
 from holdfast.blobs import BlobRoom
+from holdfast.chores import Chore
 from holdfast.clock import Clock
+from holdfast.library import http
+from holdfast.library.library import Library
+from holdfast.library.metrics import LibraryMetrics
 from holdfast.metrics import Metrics
 from holdfast.service import Service
 from holdfast.settings import Settings
 from holdfast.store import Database
 
+SYNCS_EVERY_SECONDS = 60.0
+
 
 class LibraryRoom(Service):
     def __init__(
         self, db: Database, blobs: BlobRoom, clock: Clock, settings: Settings, metrics: Metrics
-    ) -> None: ...
+    ) -> None:
+        counted = LibraryMetrics(metrics)
+        self.library = Library(db, clock, settings.files, counted)
+        self._limits = settings.limits
+
+    def routers(self) -> Sequence[Router]:
+        return [http.router(self.library, self._limits)]
+
+    def chores(self) -> Sequence[Chore]:
+        return [Chore("library pulls", SYNCS_EVERY_SECONDS, self.library.write_syncs)]
+
+    async def start(self) -> None:
+        await self.library.start()
+
+    async def stop(self) -> None:
+        await self.library.stop()

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import apsw
 import msgspec
@@ -15,10 +16,10 @@ import pytest
 
 from bench import __main__ as command
 from bench import memory, tree
-from bench.load import rows, syncs
+from bench.load import mqtt, rows, syncs
 from bench.load.paced import Latency, Plan
 from bench.load.task import Task
-from bench.processes import ROOT, Child, talker
+from bench.processes import ROOT, Child, ChildFailed, talker
 from bench.scenario import OURS
 from bench.servers import Server, free_port, peer
 
@@ -57,7 +58,7 @@ def paced(folder: Path, plan: Plan) -> Latency:
 def test_a_server_that_stands_still_is_late_for_all_that_was_due_meanwhile(tmp_path: Path) -> None:
     """Without the correction one request of 400 would have been slow, and p90 would not have seen it."""
     with server(tmp_path, "-c", STALLING) as stalling:
-        said = paced(tmp_path, Plan(stalling.http, GET, per_second=200, seconds=2, connections=4))
+        said = paced(tmp_path, Plan(stalling.http, [GET], per_second=200, seconds=2, connections=4))
     assert said.sent == 400
     assert said.unanswered == said.failed == 0
     assert said.p90 > 150
@@ -67,7 +68,7 @@ def test_a_server_that_stands_still_is_late_for_all_that_was_due_meanwhile(tmp_p
 
 def test_the_pace_does_not_wait_for_slow_answers(tmp_path: Path) -> None:
     with server(tmp_path, "-m", "bench.load.trivial_server") as trivial:
-        said = paced(tmp_path, Plan(trivial.http, GET, per_second=500, seconds=1))
+        said = paced(tmp_path, Plan(trivial.http, [GET], per_second=500, seconds=1))
     assert (said.sent, said.unanswered, said.failed) == (500, 0, 0)
 
 
@@ -150,3 +151,40 @@ def test_every_scenario_is_listed_under_the_name_of_its_file_and_stays_small() -
     files = {path.stem: path for path in (ROOT / "bench" / "scenarios").glob("[a-z]*.py")}
     assert {name.replace("-", "_") for name in command.found()} == set(files)
     assert all(len(path.read_text().splitlines()) < 150 for path in files.values())
+
+
+LOSSY = """
+import sys, uvloop
+from bench.load import trivial_broker as broker
+class Lossy(broker.Trivial):
+    def data_received(self, data):
+        if data[0] >> 4 == 3:
+            data = data[: 2 + data[1]]
+        super().data_received(data)
+broker.Trivial = Lossy
+uvloop.run(broker.serve(int(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("kind", ["fan-out", "pairs"])
+def test_the_mqtt_load_counts_what_came(kind: Literal["fan-out", "pairs"], tmp_path: Path) -> None:
+    with (
+        server(tmp_path, "-m", "bench.load.trivial_broker") as broker,
+        talker("bench.load.mqtt", tmp_path / "load") as load,
+    ):
+        task = mqtt.Task(kind, broker.http, 0.2, 5, qos=0 if kind == "fan-out" else 1, name="a")
+        said = load.ask(task, mqtt.Counted, 30)
+    assert said.messages >= 100
+    assert 0.1 <= said.seconds < 30
+
+
+def test_a_broker_that_loses_messages_is_not_a_faster_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_BENCH_STALLED_SECONDS", "0.5")
+    with (
+        server(tmp_path, "-c", LOSSY) as broker,
+        talker("bench.load.mqtt", tmp_path / "load") as load,
+        pytest.raises(ChildFailed, match=r"only \d+ of \d+ messages came"),
+    ):
+        load.ask(mqtt.Task("fan-out", broker.http, 0.2, 2, qos=0, name="a"), mqtt.Counted, 30)
