@@ -27,7 +27,7 @@ def settle(tx: Transaction, ops: Sequence[Op], outcomes: Sequence[Outcome], now_
     """Writes down what became of each."""
     off, parked = list[str](), list[Op]()
     for op, outcome in zip(ops, outcomes, strict=True):
-        match reaction(outcome.status, outcome.reason, op.op):
+        match reaction(outcome.status, outcome.reason or "", op.op):
             case Reaction.DONE if op.op == "delete":
                 _gone(tx, op)
             case Reaction.DONE:
@@ -41,10 +41,15 @@ def settle(tx: Transaction, ops: Sequence[Op], outcomes: Sequence[Outcome], now_
             case Reaction.PARK if _waits_for_its_book(tx, op, outcome):
                 off.append(op.id)
             case Reaction.PARK:
-                if park(tx, op, Refusal(outcome.code, outcome.reason, outcome.message or outcome.reason)):
+                if park(tx, op, refusal_of(outcome)):
                     parked.append(op)
     tx.changed(LEDGER)
     return Settled(off, parked)
+
+
+def refusal_of(outcome: Outcome) -> Refusal:
+    reason = outcome.reason or f"status_{outcome.status}"
+    return Refusal(outcome.code, reason, outcome.message or reason)
 
 
 def decoded(kind: str, data: msgspec.Raw) -> Entity | None:

@@ -15,7 +15,7 @@ from holdfast.client.http import Failure, Http
 from holdfast.client.ledger.apply import apply_page, cursor, start_over
 from holdfast.client.ledger.changes import OUTBOX
 from holdfast.client.ledger.outbox import MOST, Op, next_batch
-from holdfast.client.ledger.settle import settle
+from holdfast.client.ledger.settle import refusal_of, settle
 from holdfast.client.ledger.verify import own_checksum
 from holdfast.client.ledger.wire import OUTCOMES, PAGE, Checksum, Envelope, Outcome, Page
 from holdfast.client.news import Differs, News, Parked, Synced, Verified
@@ -180,7 +180,8 @@ class LedgerSync:
         self._put_off.update(dict.fromkeys(settled.put_off, due))
         said = {op.id: outcome for op, outcome in zip(ops, outcomes, strict=True)}
         for op in settled.parked:
-            self._news.tell(Parked("ledger", op.id, said[op.id].reason, said[op.id].message))
+            why = refusal_of(said[op.id])
+            self._news.tell(Parked("ledger", op.id, why.reason, why.message))
 
 
 def _outcome_of(refused: Refused) -> Outcome:

@@ -85,8 +85,8 @@ class Outcome(Struct):
 
     status: int
     code: int = 0
-    reason: str = ""
-    message: str = ""
+    reason: str | None = None
+    message: str | None = None
     data: msgspec.Raw = msgspec.Raw(b"null")
 
 
