@@ -47,6 +47,7 @@ SERVER_MODULES = {
     "granian",
     "jwt",
     "litestar",
+    "multipart",
     "obstore",
     "picows",
     "prometheus_client",
