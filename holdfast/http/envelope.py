@@ -27,6 +27,7 @@ from holdfast.errors import (
     TooLarge,
     TooManyRequests,
     Unavailable,
+    VersionConflict,
     WrongType,
 )
 from holdfast.http.visit import AnyRequest, visit
@@ -135,7 +136,7 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
         known = data if isinstance(data, dict) else {}
         library = LibraryFailure(
             False,
-            error.status == 412,
+            isinstance(error, VersionConflict),
             error.message,
             error.code(),
             error.reason,

@@ -52,14 +52,13 @@ async def test_messages_outlive_the_process(open_house: OpenHouse) -> None:
         ann, bob = await house.users(2)
         async with house.phone(ann) as at_ann:
             first = await at_ann.say(bob, "before", "key")
-    async with open_house() as house:
-        async with house.phone(ann) as at_ann, house.phone(bob) as at_bob:
-            again = await at_ann.say(bob, "before", "key")
-            assert {**again, "ts": 0} == {**first, "ts": 0}
-            second = await at_ann.say(bob, "after")
-            assert second["msgSeq"] == "2"
-            await at_bob.hear_messages(2)
-            assert at_bob.bodies == ["before", "after"]
+    async with open_house() as house, house.phone(ann) as at_ann, house.phone(bob) as at_bob:
+        again = await at_ann.say(bob, "before", "key")
+        assert {**again, "ts": 0} == {**first, "ts": 0}
+        second = await at_ann.say(bob, "after")
+        assert second["msgSeq"] == "2"
+        await at_bob.hear_messages(2)
+        assert at_bob.bodies == ["before", "after"]
 
 
 async def test_ones_own_messages_never_come_back_and_never_hold_the_cursor_up(house: House) -> None:
