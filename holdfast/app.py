@@ -45,6 +45,7 @@ ROOMS = (
     "accounts",
     "feed",
     "blobs",
+    "ledger",
     "library",
     "chat",
 )

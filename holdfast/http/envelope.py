@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import msgspec
-from litestar import Response
+from litestar import MediaType, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, ValidationException
 
 from holdfast.errors import (
@@ -28,6 +28,7 @@ from holdfast.errors import (
     TooLarge,
     TooManyRequests,
     Unavailable,
+    VersionConflict,
     WrongType,
 )
 from holdfast.http.visit import AnyRequest, visit
@@ -38,6 +39,8 @@ T = TypeVar("T")
 LIBRARY_STYLE = ("/library/", "/file/")
 
 log = get_logger("http")
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -138,7 +141,7 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
         known = data if isinstance(data, dict) else {}
         library = LibraryFailure(
             False,
-            error.status == 412,
+            isinstance(error, VersionConflict),
             error.message,
             error.code(),
             error.reason,
@@ -151,7 +154,7 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
     return Refusal(error.status, headers, Failure(False, error.code(), error.reason, error.message, ts, data))
 
 
-def failed(request: AnyRequest, error: Exception) -> Response[msgspec.Struct]:
+def failed(request: AnyRequest, error: Exception) -> Response[bytes]:
     """The exception handler of every route."""
     ours = as_ours(error)
     name, path = visit().request_id, request.scope["path"]
@@ -160,4 +163,5 @@ def failed(request: AnyRequest, error: Exception) -> Response[msgspec.Struct]:
     said = refusal(ours, path, name)
     if isinstance(error, MethodNotAllowedException) and error.headers:
         said.headers.update({key: value for key, value in error.headers.items() if key.lower() == "allow"})
-    return Response(said.body, status_code=said.status, headers=said.headers)
+    body = _encode(said.body)
+    return Response(body, status_code=said.status, headers=said.headers, media_type=MediaType.JSON)

@@ -24,7 +24,7 @@ DAMAGE = [
     ("UPDATE message SET sender = 1", "its sender 1 is missing"),
     ("UPDATE message SET reply_to = 5 WHERE reply_to IS NOT NULL", "it replies to 5"),
     ("UPDATE message SET status = 4", "half revoked"),
-    ("UPDATE message_mention SET msg_seq = 77", "refers to the message 77"),
+    ("UPDATE message_mention SET msg_seq = 77 WHERE msg_seq = 1", "refers to the message 77"),
     ("INSERT INTO call_party (user_id, call_id, seen_ms) VALUES (1, 2, 3)", "in the call 2, which is over"),
     (
         "INSERT INTO call_record (id, caller, callee, kind, state, made_ms) VALUES (1, 2, 3, 'audio', 1, 4)",
