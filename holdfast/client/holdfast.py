@@ -15,14 +15,16 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from holdfast.client.account import ACCOUNT, Account, set_meta
+from holdfast.client.account import ACCOUNT, Account
 from holdfast.client.contents import Contents
+from holdfast.client.feeds import set_meta
 from holdfast.client.http import Http
-from holdfast.client.ledger.apply import cursor
+from holdfast.client.ledger.apply import at_cursor
 from holdfast.client.ledger.changes import LEDGER
 from holdfast.client.ledger.ledger import Ledger
 from holdfast.client.ledger.live import Live
 from holdfast.client.ledger.uplink import Uplink
+from holdfast.client.library.library import Library
 from holdfast.client.mqtt import Place
 from holdfast.client.network import Network
 from holdfast.client.news import Event, LoggedOut, News, Online, Status
@@ -73,6 +75,9 @@ class Holdfast:
             self._contents,
             uplink=transport == "mqtt",
             new_id=self._new_id,
+        )
+        self.library = Library(
+            self._replica, self._http, self._account, self._timing, self._news, self._contents
         )
         self._network.on_change = self._online_changed
         self._account.on_change = self._account_changed
@@ -128,6 +133,8 @@ class Holdfast:
             "ledger images", self._after_first_pull(ledger.images_of_bills.upload_when_there_are_some)
         )
         tasks.start("mqtt", live.connect_and_listen)
+        self.library.sync.wanted.call()
+        tasks.start("library", self.library.sync.sync_when_wanted)
 
     def _made_live(self) -> Live:
         kind = Uplink if self._transport == "mqtt" else Live
@@ -181,8 +188,8 @@ class Holdfast:
     # -- how things stand
 
     async def status(self) -> Status:
-        rooms = {"ledger": await self.ledger.waiting()}
-        pulled_ms = await self._replica.read(lambda view: cursor(view).pulled_ms)
+        rooms = {"ledger": await self.ledger.waiting(), "library": await self.library.waiting()}
+        pulled_ms = await self._replica.read(lambda view: at_cursor(view).pulled_ms)
         return Status(
             online=self._network.online,
             logged_in=self._account.logged_in,
@@ -217,6 +224,7 @@ class Holdfast:
             await self.ledger.sync.drain(at_once=True)
         await self.ledger.images_of_bills.upload_all(at_once=True)
         await self.ledger.refresh()
+        await self.library.refresh()
 
     async def settled(self) -> None:
         """Until nothing waits to be sent that could be, and everything that the server had is here."""
@@ -232,7 +240,8 @@ class Holdfast:
 
     async def verify(self) -> bool | None:
         """Compares the replica with the server now; a difference is repaired. None: changes are on their way."""
-        return await self.ledger.sync.verify(at_once=True)
+        found = [await self.ledger.sync.verify(at_once=True), await self.library.sync.verify(at_once=True)]
+        return None if None in found else all(found)
 
     # -- inside
 
@@ -240,10 +249,14 @@ class Holdfast:
         self._news.tell(Online(online))
         if online and self._syncing:
             self.ledger.sync.pull_wanted.call()
+            self.library.sync.wanted.call()
 
     def _account_changed(self) -> None:
         if self._account.logged_in:
             self._tasks.logged_in.set()
+            if self._syncing:
+                self.ledger.sync.pull_wanted.call()
+                self.library.sync.wanted.call()
         else:
             self._tasks.logged_in.clear()
             self._news.tell(LoggedOut("log in again to sync"))
