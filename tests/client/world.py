@@ -59,6 +59,7 @@ class World:
         *,
         transport: Transport = "http",
         timing: Timing | None = None,
+        chat: bool = False,
         doors: Doors | None = None,
     ) -> Holdfast:
         """Not opened yet; the same name is the same replica."""
@@ -67,6 +68,7 @@ class World:
             self.folder / f"{name}.db",
             server=at["http"],
             mqtt=at.get("mqtt"),
+            chat=at.get("ws", False) if chat else False,
             transport=transport,
             timing=timing,
         )
