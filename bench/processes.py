@@ -33,7 +33,7 @@ class ChildFailed(Exception):
 class Child:
     def __init__(
         self,
-        command: Sequence[str | Path],
+        command: Sequence[object],
         log: Path,
         *,
         env: Mapping[str, str] | None = None,

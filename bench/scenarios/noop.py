@@ -39,7 +39,7 @@ def module(name: str, folder: Path) -> Iterator[Server]:
 
 def requests(server: Server, seconds: float, *, connections: int, keep_alive: bool) -> Values:
     return wrk.requests_per_second(
-        server, seconds, path=server.paths["noop"], connections=connections, keep_alive=keep_alive
+        server, seconds, what=server.paths["noop"], connections=connections, keep_alive=keep_alive
     )
 
 

@@ -1,1 +1,1 @@
-"""The MQTT broker: packets, topics and sessions are pure; listener, peer and queue are not."""
+"""The MQTT broker: packets, topics and sessions are pure; listeners, peers and the journal are not."""
