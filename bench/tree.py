@@ -33,6 +33,11 @@ def peak_bytes(pid: int) -> int:
     return _kib(pid, "status", "VmHWM") * 1024
 
 
+def forget_peak(pid: int) -> None:
+    """`peak_bytes` begins anew from here."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")
+
+
 def cpu_seconds(pid: int) -> float:
     """Processor time that the tree has used, in the kernel and outside."""
     total = 0

@@ -45,6 +45,9 @@ ROOMS = (
     "accounts",
     "feed",
     "blobs",
+    "ledger",
+    "library",
+    "chat",
 )
 DAY_MS = 24 * 3600 * 1000
 

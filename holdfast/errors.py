@@ -211,6 +211,12 @@ class WrongType(HoldfastError):
     status, number, reason = 415, 0, "wrong_type"
 
 
+class RangeNotSatisfiable(HoldfastError):
+    """The file does not have these bytes."""
+
+    status, number, reason = 416, 0, "range_not_satisfiable"
+
+
 class TooManyRequests(HoldfastError):
     """Too many requests; wait a moment."""
 

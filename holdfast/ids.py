@@ -52,6 +52,11 @@ class IdMaker:
         self._lock = threading.Lock()
         self._last = 0
 
+    def above(self, floor: int) -> None:
+        """From here on only numbers above `floor`: what was given out before, should the clock have been set back."""
+        with self._lock:
+            self._last = max(self._last, floor)
+
     def __call__(self) -> int:
         floor = (self._clock.now_ms() - _EPOCH_MS) << _COUNTER_BITS
         with self._lock:

@@ -13,6 +13,7 @@ import gc
 import sys
 import time
 from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import cast
 
@@ -20,16 +21,29 @@ import msgspec
 import uvloop
 from msgspec import Struct
 
+from bench.load.post import ID, ID_LENGTH, Ids, Post
+
 GRACE_SECONDS = 10.0
+Make = Callable[[int, float], bytes]
 
 
 class Plan(Struct, frozen=True):
     address: str
-    request: str
-    """The bytes of one request, as text."""
+    requests: list[str]
+    """The bytes of a request, as text, with `{id}` where a fresh Xid has to stand; several are sent in turn."""
     per_second: float
     seconds: float
     connections: int = 16
+
+
+def request(post: Post, headers: Mapping[str, str]) -> str:
+    """One request of a plan: its length is known, for an Xid is always as long."""
+    length = len(post.body.encode()) + post.body.count(ID) * (ID_LENGTH - len(ID))
+    lines = [f"{post.method} {post.path} HTTP/1.1", "Host: bench", f"Content-Length: {length}"]
+    if post.body:
+        lines.append("Content-Type: application/json")
+    lines += (f"{name}: {value}" for name, value in headers.items())
+    return "\r\n".join((*lines, "", post.body))
 
 
 class Latency(Struct, frozen=True):
@@ -100,13 +114,20 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
 
+def as_it_is(plan: Plan) -> Make:
+    """Each request in turn, each with ids of its own."""
+    ids = Ids()
+    templates = plan.requests
+    return lambda number, _due: ids.filled(templates[number % len(templates)]).encode()
+
+
 class _Pace:
-    def __init__(self, plan: Plan) -> None:
-        self._request = plan.request.encode()
+    def __init__(self, plan: Plan, make: Make) -> None:
+        self._make = make
         self._interval = 1 / plan.per_second
         self._count = max(1, int(plan.per_second * plan.seconds))
         self._free: deque[_Connection] = deque()
-        self._waiting: deque[float] = deque()
+        self._waiting: deque[tuple[int, float]] = deque()
         self._took: list[float] = []
         self._late: list[float] = []
         self._failed = 0
@@ -118,7 +139,7 @@ class _Pace:
         if len(self._took) == self._count:
             self._all_answered.set()
         if self._waiting:
-            connection.send(self._request, self._waiting.popleft())
+            self._send(connection, *self._waiting.popleft())
         else:
             self._free.append(connection)
 
@@ -133,19 +154,23 @@ class _Pace:
                 await asyncio.sleep(0)  # behind: the answers must be read all the same
             if self._free:
                 self._late.append(time.perf_counter() - due)
-                self._free.popleft().send(self._request, due)
+                self._send(self._free.popleft(), number, due)
             else:
-                self._waiting.append(due)
+                self._waiting.append((number, due))
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE_SECONDS):
                 await self._all_answered.wait()
         return summary(self._took, self._late, self._count, self._failed)
 
+    def _send(self, connection: _Connection, number: int, due: float) -> None:
+        connection.send(self._make(number, due), due)
 
-async def measure(plan: Plan) -> Latency:
+
+async def measure(plan: Plan, make: Make | None = None) -> Latency:
+    """`make`: the bytes of the request with this number, which is due then; otherwise the plan's."""
     loop = asyncio.get_running_loop()
     host, _, port = plan.address.rpartition(":")
-    pace = _Pace(plan)
+    pace = _Pace(plan, make or as_it_is(plan))
     connections = [
         (await loop.create_connection(lambda: _Connection(pace), host, int(port)))[1]
         for _ in range(plan.connections)

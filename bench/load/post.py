@@ -8,6 +8,7 @@ from itertools import count
 from msgspec import Struct
 
 ID = "{id}"
+ID_LENGTH = 20
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 _PREFIX = 12
 
@@ -33,11 +34,11 @@ class Ids:
     """Fresh Xids: 20 digits of base32hex."""
 
     def __init__(self) -> None:
-        self._prefix = fresh_prefix()
+        self.prefix = fresh_prefix()
         self._numbers = count(1)
 
     def __call__(self) -> str:
-        return f"{self._prefix}{next(self._numbers):07x}0"
+        return f"{self.prefix}{next(self._numbers):07x}0"
 
     def filled(self, template: str) -> str:
         first, *others = template.split(ID)

@@ -30,7 +30,7 @@ class Frame(Struct, rename="camel"):
     group_id: str = ""
 
 
-_decode = msgspec.json.Decoder(Frame).decode
+decode = msgspec.json.Decoder(Frame).decode
 
 
 def masked(payload: bytes, kind: int = _TEXT) -> bytes:
@@ -82,7 +82,8 @@ class Line(asyncio.Protocol):
         if not self._upgraded and not self._upgrade():
             return
         saved, newest, delivered = 0, "", 0
-        for frame in self._frames():
+        for payload in self._payloads():
+            frame = decode(payload)
             match frame.type:
                 case "ACK":
                     saved += frame.ack_type == "saved"
@@ -93,12 +94,15 @@ class Line(asyncio.Protocol):
                 case "ERROR" | "AUTH_FAIL":
                     self.closed_because = frame.reason
         if newest:
-            self._transport.write(
-                masked(b'{"type":"ACK","ackType":"delivered","serverMsgId":"%b"}' % newest.encode())
-            )
+            self.acknowledge(newest)
             self.on_delivered(delivered)
         if saved:
             self.on_saved(saved)
+
+    def acknowledge(self, newest: str) -> None:
+        self._transport.write(
+            masked(b'{"type":"ACK","ackType":"delivered","serverMsgId":"%b"}' % newest.encode())
+        )
 
     def _upgrade(self) -> bool:
         head, end, rest = self._read.partition(b"\r\n\r\n")
@@ -113,7 +117,8 @@ class Line(asyncio.Protocol):
         self._transport.write(masked(token))
         return True
 
-    def _frames(self) -> Iterator[Frame]:
+    def _payloads(self) -> Iterator[bytes]:
+        """The text frames that have come whole; the others are answered here."""
         read, at = self._read, 0
         while len(read) - at >= 2:
             kind, size, body = read[at], read[at + 1], at + 2
@@ -125,7 +130,7 @@ class Line(asyncio.Protocol):
                 break
             at = body + size
             if kind == _TEXT:
-                yield _decode(read[body:at])
+                yield read[body:at]
             elif kind == _PING:
                 self._transport.write(masked(read[body:at], _PONG))
             elif kind == _CLOSE:

@@ -76,6 +76,17 @@ def requests_per_second(
     return {"rate": good / said.seconds, "cpu": used / good * 1e6}
 
 
+def at_its_best(
+    server: Server, seconds: float, *, what: str | Post, connections: tuple[int, ...] = (16, 64, 256)
+) -> Values:
+    """Each server has a number of connections that suits it best: the best of several, and which it was."""
+    tried = {
+        number: requests_per_second(server, seconds, what=what, connections=number) for number in connections
+    }
+    best = max(tried, key=lambda number: tried[number]["rate"])
+    return {**tried[best], "connections": float(best)}
+
+
 @contextmanager
 def _arguments(what: str | Post) -> Iterator[list[str]]:
     """What `post.lua` is told."""

@@ -12,6 +12,14 @@ books, bills, HTTP, nor the time: whoever calls tells it. `docs/rooms/feed.md` h
 from holdfast.feed.digest import Checksum, checksum, revision_hash
 from holdfast.feed.epoch import ensure_epoch, new_epoch
 from holdfast.feed.head import head
+from holdfast.feed.members import (
+    is_inside,
+    members_of,
+    spaces_of,
+    version_of,
+    was_ever_inside,
+    was_inside_at_the_end,
+)
 from holdfast.feed.page import Ask, Page, Parent, page, parents_ahead
 from holdfast.feed.ranges import Entry
 from holdfast.feed.record import Recorded, record
@@ -31,13 +39,19 @@ __all__ = [
     "checksum",
     "ensure_epoch",
     "head",
+    "is_inside",
     "lock_space",
     "lock_spaces",
+    "members_of",
     "new_epoch",
     "open_space",
     "page",
     "parents_ahead",
     "record",
     "revision_hash",
+    "spaces_of",
     "sweep",
+    "version_of",
+    "was_ever_inside",
+    "was_inside_at_the_end",
 ]

@@ -7,7 +7,7 @@ type in one step, and an error names the field.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TypeVar, cast
+from typing import TypeVar, cast, get_origin
 
 import msgspec
 from litestar.dto import AbstractDTO, DTOConfig
@@ -59,7 +59,9 @@ class StrictJson(AbstractDTO[T]):
     @classmethod
     def is_supported_model_type_field(cls, field_definition: FieldDefinition) -> bool:
         kind = field_definition.annotation
-        return field_definition.name == "data" and isinstance(kind, type) and issubclass(kind, msgspec.Struct)
+        if field_definition.name != "data":
+            return False
+        return get_origin(kind) is not None or (isinstance(kind, type) and issubclass(kind, msgspec.Struct))
 
     @classmethod
     def create_for_field_definition(

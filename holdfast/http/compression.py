@@ -35,8 +35,22 @@ def chosen(accept_encoding: str) -> Encoding | None:
 def compressed(body: bytes, encoding: Encoding) -> bytes:
     if encoding == "zstd":
         return zstandard.ZstdCompressor(level=3).compress(body)
-    packer = zlib.compressobj(level=5, wbits=31)
-    return packer.compress(body) + packer.flush()
+    stream = packer(encoding)
+    return stream.compress(body) + stream.flush()
+
+
+class Packer(Protocol):
+    """Compresses a body that is sent in pieces."""
+
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+def packer(encoding: Encoding) -> Packer:
+    if encoding == "zstd":
+        return zstandard.ZstdCompressor(level=3).compressobj()
+    return zlib.compressobj(level=5, wbits=31)
 
 
 class Inflater(Protocol):

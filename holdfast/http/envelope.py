@@ -6,12 +6,13 @@ Errors of the library and the files have their own shape (`{success, conflict, e
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from typing import Generic, TypeVar
 
 import msgspec
-from litestar import Response
+from litestar import MediaType, Response
 from litestar.exceptions import HTTPException, MethodNotAllowedException, ValidationException
 
 from holdfast.errors import (
@@ -27,6 +28,7 @@ from holdfast.errors import (
     TooLarge,
     TooManyRequests,
     Unavailable,
+    VersionConflict,
     WrongType,
 )
 from holdfast.http.visit import AnyRequest, visit
@@ -37,6 +39,8 @@ T = TypeVar("T")
 LIBRARY_STYLE = ("/library/", "/file/")
 
 log = get_logger("http")
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Answer(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -73,6 +77,8 @@ class LibraryFailure(msgspec.Struct, frozen=True, omit_defaults=True):
     code: int
     reason: str
     entityId: str | None = None  # noqa: N815 - the wire's word
+    serverLibraryVersion: int | None = None  # noqa: N815 - the wire's word
+    reset: bool | None = None
 
 
 _BY_STATUS: Mapping[int, type[HoldfastError]] = {
@@ -86,6 +92,9 @@ _BY_STATUS: Mapping[int, type[HoldfastError]] = {
     429: TooManyRequests,
     503: Unavailable,
 }
+
+
+_MISSING = re.compile(r"Missing required \w+ parameter '(\w+)'")
 
 
 def as_ours(error: Exception) -> HoldfastError:
@@ -108,7 +117,8 @@ def _invalid(error: ValidationException) -> HoldfastError:
     for found in error.extra if isinstance(error.extra, list) else ():
         if isinstance(found, dict) and found.get("key"):
             return InvalidField(str(found["key"]), str(found.get("message", "is not valid")))
-    return Malformed()
+    missing = _MISSING.match(error.detail)
+    return Malformed() if missing is None else InvalidField(missing[1], "is missing")
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -128,16 +138,23 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
         headers["WWW-Authenticate"] = f'Bearer error="{error.reason}"'
     data = {"request_id": name} if isinstance(error, ActionFailed) else error.data
     if path.startswith(LIBRARY_STYLE):
-        entity = data.get("entityId") if isinstance(data, dict) else None
+        known = data if isinstance(data, dict) else {}
         library = LibraryFailure(
-            False, error.status == 412, error.message, error.code(), error.reason, entity
+            False,
+            isinstance(error, VersionConflict),
+            error.message,
+            error.code(),
+            error.reason,
+            known.get("entityId"),
+            known.get("serverLibraryVersion"),
+            known.get("reset"),
         )
         return Refusal(error.status, headers, library)
     ts = time.time_ns() // 1_000_000
     return Refusal(error.status, headers, Failure(False, error.code(), error.reason, error.message, ts, data))
 
 
-def failed(request: AnyRequest, error: Exception) -> Response[msgspec.Struct]:
+def failed(request: AnyRequest, error: Exception) -> Response[bytes]:
     """The exception handler of every route."""
     ours = as_ours(error)
     name, path = visit().request_id, request.scope["path"]
@@ -146,4 +163,5 @@ def failed(request: AnyRequest, error: Exception) -> Response[msgspec.Struct]:
     said = refusal(ours, path, name)
     if isinstance(error, MethodNotAllowedException) and error.headers:
         said.headers.update({key: value for key, value in error.headers.items() if key.lower() == "allow"})
-    return Response(said.body, status_code=said.status, headers=said.headers)
+    body = _encode(said.body)
+    return Response(body, status_code=said.status, headers=said.headers, media_type=MediaType.JSON)

@@ -6,11 +6,12 @@ Litestar's own way there costs about a third of a small request.
 
 from __future__ import annotations
 
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 from litestar import Litestar, Request, Response
 from litestar.datastructures import State
+from litestar.dto import AbstractDTO
 from litestar.enums import HttpMethod, MediaType
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
@@ -22,7 +23,14 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 _JSON = (b"content-type", b"application/json")
 
 
-class Reply:
+class Ready:
+    """An answer that needs nothing more from Litestar: it sends itself. A handler may return one instead of a value."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        raise NotImplementedError
+
+
+class Reply(Ready):
     """A value on its way to the client."""
 
     __slots__ = ("_body", "_status")
@@ -61,6 +69,8 @@ class _Quick(HTTPRouteHandler):
     async def to_response(
         self, app: Litestar, data: object, request: Request[object, object, State]
     ) -> ASGIApp:
+        if isinstance(data, Ready):
+            return data
         if isinstance(data, Response) or self.media_type != MediaType.JSON:
             return await super().to_response(app, data, request)
         return Reply(self.status_code, data)
@@ -79,6 +89,7 @@ class _Options(TypedDict, total=False):
     responses: dict[int, ResponseSpec]
     operation_id: str
     security: list[dict[str, list[str]]]
+    dto: type[AbstractDTO[Any]]
 
 
 def get(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
@@ -99,3 +110,11 @@ def patch(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
 
 def delete(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
     return _Quick(path, http_method=HttpMethod.DELETE, **options)
+
+
+def head(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
+    return _Quick(path, http_method=HttpMethod.HEAD, **options)
+
+
+def options(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
+    return _Quick(path, http_method=HttpMethod.OPTIONS, **options)

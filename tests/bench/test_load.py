@@ -58,7 +58,7 @@ def paced(folder: Path, plan: Plan) -> Latency:
 def test_a_server_that_stands_still_is_late_for_all_that_was_due_meanwhile(tmp_path: Path) -> None:
     """Without the correction one request of 400 would have been slow, and p90 would not have seen it."""
     with server(tmp_path, "-c", STALLING) as stalling:
-        said = paced(tmp_path, Plan(stalling.http, GET, per_second=200, seconds=2, connections=4))
+        said = paced(tmp_path, Plan(stalling.http, [GET], per_second=200, seconds=2, connections=4))
     assert said.sent == 400
     assert said.unanswered == said.failed == 0
     assert said.p90 > 150
@@ -68,7 +68,7 @@ def test_a_server_that_stands_still_is_late_for_all_that_was_due_meanwhile(tmp_p
 
 def test_the_pace_does_not_wait_for_slow_answers(tmp_path: Path) -> None:
     with server(tmp_path, "-m", "bench.load.trivial_server") as trivial:
-        said = paced(tmp_path, Plan(trivial.http, GET, per_second=500, seconds=1))
+        said = paced(tmp_path, Plan(trivial.http, [GET], per_second=500, seconds=1))
     assert (said.sent, said.unanswered, said.failed) == (500, 0, 0)
 
 

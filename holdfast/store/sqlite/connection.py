@@ -48,7 +48,7 @@ def _open(path: Path, vfs: str | None, *, cache_mib: int) -> apsw.Connection:
         raise CannotStart(f"cannot open the store {path}: {error}") from error
     try:
         connection.set_busy_timeout(BUSY_MS)
-        mode = connection.pragma("journal_mode", "wal")
+        mode = _write_ahead(connection)
         connection.pragma("synchronous", "full")  # an answer means: it is on the disk
         connection.pragma("wal_autocheckpoint", 0)  # `checkpointer` does it, outside the writer's way
         connection.pragma("foreign_keys", True)
@@ -61,6 +61,19 @@ def _open(path: Path, vfs: str | None, *, cache_mib: int) -> apsw.Connection:
         connection.close()
         raise CannotStart(f"cannot open the store {path}: its file system takes no write-ahead log")
     return connection
+
+
+def _write_ahead(connection: apsw.Connection) -> object:
+    """Of several processes that open a new file one changes its mode. SQLite answers the others busy at once, whatever
+    the busy timeout says."""
+    give_up = time.monotonic() + BUSY_MS / 1000
+    while True:
+        try:
+            return connection.pragma("journal_mode", "wal")
+        except apsw.BusyError:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
 
 
 def _extended(error: BaseException) -> int:
