@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import ssl
 from collections import deque
 from types import TracebackType
@@ -41,7 +42,7 @@ from holdfast.broker.packets import (
 )
 from tests.broker.strictness import FAILED, Watch
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = float(os.environ.get("HOLDFAST_TEST_PATIENCE", "20"))
 SHOWN: Final = 40
 
 P = TypeVar("P", bound=Packet)

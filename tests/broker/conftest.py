@@ -7,40 +7,22 @@ that is how the tests themselves were tried.
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from bench.processes import Child, running
 from bench.servers import accepts, free_port
 from holdfast.broker.packets import V5, V311
-from tests.broker.client import Client
+from tests.broker.hooks import OpenHooks
+from tests.broker.running import InProcess, Running, settings_of
+from tests.servers.stores import OpenStore, SqliteStores
+
+__all__ = ["InProcess", "Running"]
 
 OTHER = os.environ.get("HOLDFAST_TEST_BROKER")
-V31_AND_V311 = (3, V311)
-
-
-class Running:
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self._clients: list[Client] = []
-
-    async def client(self, name: str, version: int = V5, **fields: Any) -> Client:
-        client = await Client.connected(self.address, name, version, **fields)
-        self._clients.append(client)
-        return client
-
-    async def open(self, version: int = V5) -> Client:
-        client = await Client.open(self.address, version)
-        self._clients.append(client)
-        return client
-
-    async def end(self) -> None:
-        for client in self._clients:
-            client.drop()
 
 
 Start = Callable[..., Awaitable[Running]]
@@ -50,14 +32,30 @@ Start = Callable[..., Awaitable[Running]]
 async def start(tmp_path: Path) -> AsyncIterator[Start]:
     async with AsyncExitStack() as stack:
 
-        async def begin(**settings: object) -> Running:
-            if settings:
+        async def begin(
+            password_for: Mapping[str, str] | None = None, denied: Sequence[str] = (), **settings: object
+        ) -> Running:
+            if OTHER is None:
+                running = in_process(SqliteStores(tmp_path), settings, password_for, denied)
+                stack.push_async_callback(running.stop)
+                await running.start()
+                return running
+            if settings or denied or password_for:
                 pytest.skip("another broker has its own settings")
-            running = Running(stack.enter_context(mosquitto(tmp_path)))
-            stack.push_async_callback(running.end)
-            return running
+            other = Running(stack.enter_context(mosquitto(tmp_path)))
+            stack.push_async_callback(other.stop)
+            return other
 
         yield begin
+
+
+def in_process(
+    stores: OpenStore,
+    settings: Mapping[str, object],
+    password_for: Mapping[str, str] | None = None,
+    denied: Sequence[str] = (),
+) -> InProcess:
+    return InProcess(stores, settings_of(**settings), OpenHooks(password_for, denied))
 
 
 @contextmanager

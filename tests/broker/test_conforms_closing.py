@@ -160,7 +160,7 @@ async def test_a_version_that_is_not_spoken_is_refused(start: Start) -> None:
 async def test_a_server_that_stops_says_so(start: Start, version: int) -> None:
     broker = await start()
     client = await broker.client("s", version)
-    await broker.stop()
+    await broker.shut()
     await client.expect_end(Reason.SERVER_SHUTTING_DOWN)
 
 
