@@ -1,4 +1,4 @@
-"""A broker for every test: in this process, with a real listener on a free port and a real store.
+"""A broker for every test, over the network or without one: in this process, with a real listener on a free port and a real store.
 
 `HOLDFAST_TEST_BROKER=mosquitto` puts a fresh Mosquitto in its place (what needs settings of its own is then skipped):
 that is how the tests themselves were tried.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench.processes import Child, running
+from bench.processes import Child
+from bench.processes import running as process
 from bench.servers import accepts, free_port
 from holdfast.broker.packets import V5, V311
 from tests.broker.hooks import OpenHooks
 from tests.broker.running import InProcess, Running, settings_of
+from tests.broker.speaking import House, migrations, running
 from tests.servers.stores import OpenStore, SqliteStores
 
 __all__ = ["InProcess", "Running"]
@@ -25,6 +28,7 @@ __all__ = ["InProcess", "Running"]
 OTHER = os.environ.get("HOLDFAST_TEST_BROKER")
 
 
+OpenHouse = Callable[..., AbstractAsyncContextManager[House]]
 Start = Callable[..., Awaitable[Running]]
 
 
@@ -63,7 +67,7 @@ def mosquitto(folder: Path) -> Iterator[str]:
     port = free_port()
     settings = folder / "mosquitto.conf"
     settings.write_text(f"listener {port} 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n")
-    with running(Child(["mosquitto", "-c", settings], folder / "mosquitto.log")) as child:
+    with process(Child(["mosquitto", "-c", settings], folder / "mosquitto.log")) as child:
         child.wait_until(lambda: True if accepts(port) else None)
         yield f"127.0.0.1:{port}"
 
@@ -83,3 +87,24 @@ def version(request: pytest.FixtureRequest) -> int:
 def kept(version: int, seconds: int = 3_600) -> dict[str, object]:
     """What a CONNECT says whose session is to outlive the connection."""
     return {"clean": False, "session_expiry": seconds} if version == V5 else {"clean": False}
+
+
+# -- without a network: see `speaking`
+
+
+@pytest.fixture
+def open_house(sqlite_stores: SqliteStores) -> OpenHouse:
+    """Opens a broker; the next one on the same store finds what the last one kept."""
+
+    @asynccontextmanager
+    async def opened(**fields: Any) -> AsyncIterator[House]:
+        async with sqlite_stores(migrations()) as db, running(db, **fields) as house:
+            yield house
+
+    return opened
+
+
+@pytest.fixture
+async def house(open_house: OpenHouse) -> AsyncIterator[House]:
+    async with open_house() as opened:
+        yield opened
