@@ -1,4 +1,4 @@
-"""A broker for every test, over the network or without one: in this process, with a real listener on a free port and a real store.
+"""A broker for every test: in this process, with a real listener on a free port (or without any) and a real store.
 
 `HOLDFAST_TEST_BROKER=mosquitto` puts a fresh Mosquitto in its place (what needs settings of its own is then skipped):
 that is how the tests themselves were tried.
