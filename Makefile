@@ -43,7 +43,7 @@ setup-tests: ## install the servers that the tests talk to (Debian packages; nee
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "holdfast needs Python 3.11 or newer: make PYTHON=/path/to/python3 ..." >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[server]'
 	@touch $@
 
 .venv/installed-dev: .venv/installed

@@ -11,13 +11,25 @@ _BLOB = "sha256, md5, size, name, refs, created_ms, orphan_since_ms"
 FIND = Query(Blob, f"SELECT {_BLOB} FROM blob WHERE sha256 = :sha256")
 FIND_BY_MD5 = Query(Blob, f"SELECT {_BLOB} FROM blob WHERE md5 = :md5")
 LOCK = Query(Blob, f"SELECT {_BLOB} FROM blob WHERE sha256 = :sha256 FOR NO KEY UPDATE")
+LOCK_ALL = Query(
+    Blob, f"SELECT {_BLOB} FROM blob WHERE sha256 = ANY(:sha256s) ORDER BY sha256 FOR NO KEY UPDATE"
+)
 LOCK_IF_FREE = Query(Blob, f"SELECT {_BLOB} FROM blob WHERE sha256 = :sha256 FOR UPDATE SKIP LOCKED")
 INSERT = Statement(
     "INSERT INTO blob (sha256, md5, size, name, refs, created_ms, orphan_since_ms)"
     " VALUES (:sha256, :md5, :size, :name, 0, :now, :now) ON CONFLICT DO NOTHING"
 )
 DELETE = Statement("DELETE FROM blob WHERE sha256 = :sha256")
-COUNT = Statement("UPDATE blob SET refs = :refs, orphan_since_ms = :orphan_since WHERE sha256 = :sha256")
+COUNT = Statement(
+    """
+    UPDATE blob SET refs = refs + counted.change,
+        orphan_since_ms = CASE WHEN refs + counted.change = 0 THEN CAST(:now AS bigint) END
+    --sqlite: FROM (SELECT value ->> 0 AS sha256, value ->> 1 AS change FROM json_each(:changes)) AS counted
+    --postgresql: FROM (SELECT c ->> 0 AS sha256, (c ->> 1)::bigint AS change
+    --postgresql:     FROM json_array_elements(CAST(:changes AS json)) AS c) AS counted
+    WHERE blob.sha256 = counted.sha256
+    """
+)
 PAGE = Query(Blob, f"SELECT {_BLOB} FROM blob WHERE sha256 > :above ORDER BY sha256 LIMIT :limit")
 CONDEMNABLE = Query(
     str,
@@ -37,6 +49,7 @@ CLAIM = Statement(
     """
 )
 UNCLAIM = Statement("DELETE FROM blob_claim WHERE sha256 = :sha256 AND holder = :holder")
+UNCLAIM_ALL = Statement("DELETE FROM blob_claim WHERE sha256 = ANY(:sha256s) AND holder = :holder")
 CLAIMED_UNTIL = Query(
     int, "SELECT until_ms FROM blob_claim WHERE sha256 = :sha256 ORDER BY until_ms DESC LIMIT 1"
 )

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from holdfast.blobs import queries as sql
 from holdfast.blobs.model import Blob, Orphaned
 from holdfast.errors import FileMissing
@@ -42,24 +44,22 @@ def adjust(tx: Transaction, changes: Mapping[str, int], now_ms: int, *, holder: 
 
     A transaction that touches several blobs calls this once, with its sums.
     """
-    for sha256 in sorted(changes):
-        change = changes[sha256]
-        if change == 0:
-            continue
-        blob = tx.row(sql.LOCK, sha256=sha256)
-        if blob is None:
+    wanted = {sha256: change for sha256, change in changes.items() if change}
+    if not wanted:
+        return
+    there = {blob.sha256: blob.refs for blob in tx.rows(sql.LOCK_ALL, sha256s=list(wanted))}
+    for sha256, change in wanted.items():
+        if sha256 not in there:
             raise FileMissing(data={"sha256": sha256})
-        _count(tx, blob, blob.refs + change, now_ms)
-        if change > 0 and holder is not None:
-            tx.execute(sql.UNCLAIM, sha256=sha256, holder=holder)
-
-
-def _count(tx: Transaction, blob: Blob, refs: int, now_ms: int) -> None:
-    if refs < 0:
-        raise ValueError(f"blob {blob.sha256} was released more often than referenced")
-    tx.execute(sql.COUNT, sha256=blob.sha256, refs=refs, orphan_since=None if refs else now_ms)
-    if refs == 0:
-        tx.after(Orphaned(blob.sha256))
+        if there[sha256] + change < 0:
+            raise ValueError(f"blob {sha256} was released more often than referenced")
+    tx.execute(sql.COUNT, changes=msgspec.json.encode(list(wanted.items())).decode(), now=now_ms)
+    for sha256, change in wanted.items():
+        if there[sha256] + change == 0:
+            tx.after(Orphaned(sha256))
+    begun = [sha256 for sha256, change in wanted.items() if change > 0]
+    if begun and holder is not None:
+        tx.execute(sql.UNCLAIM_ALL, sha256s=begun, holder=holder)
 
 
 def claim(tx: Transaction, sha256: str, holder: str, until_ms: int) -> Blob:

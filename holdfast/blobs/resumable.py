@@ -52,8 +52,11 @@ class ResumableUploads:
     async def drop(self, upload_id: str) -> None:
         await self._db.write(partials.drop, upload_id, self._clock.now_ms())
 
-    async def append(self, upload_id: str, start: int, chunks: AsyncIterable[bytes]) -> Partial:
-        """Adds what streams in at offset `start`. When the stream is cut, what came is kept, and the cut raised."""
+    async def append(
+        self, upload_id: str, start: int, chunks: AsyncIterable[bytes], *, whole: bool = False
+    ) -> Partial:
+        """Adds what streams in at offset `start`. When the stream is cut (or raises), what came is kept, and the error
+        raised; `whole`: then nothing of it is kept."""
         partial = await self.status(upload_id)
         if partial.received != start or partial.sha256 is not None:
             raise WrongOffset(partial.received)
@@ -65,7 +68,7 @@ class ResumableUploads:
                     if spool.size + len(chunk) > partial.room:
                         raise TooLarge("this is more than the upload's length")
                     await spool.add(chunk)
-                    if spool.size >= PIECE_BYTES:
+                    if spool.size >= PIECE_BYTES and not whole:
                         partial = await self._keep(spool, partial)
                         await spool.discard()
                         spool = self._files.spool(None)
@@ -73,7 +76,7 @@ class ResumableUploads:
                 raise
             except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - raised again below
                 cut = error
-            if spool.size:
+            if spool.size and not (whole and cut is not None):
                 partial = await asyncio.shield(asyncio.ensure_future(self._keep(spool, partial)))
         finally:
             await spool.discard()

@@ -124,3 +124,11 @@ def patch(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
 
 def delete(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
     return _Quick(path, http_method=HttpMethod.DELETE, **options)
+
+
+def head(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
+    return _Quick(path, http_method=HttpMethod.HEAD, **options)
+
+
+def options(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:
+    return _Quick(path, http_method=HttpMethod.OPTIONS, **options)

@@ -30,9 +30,10 @@ MOST_TEXT = 4_096
 class Part:
     """One part of the body: read it before asking for the next one."""
 
-    def __init__(self, name: str, chunks: AsyncIterator[bytes]) -> None:
+    def __init__(self, name: str, chunks: AsyncIterator[bytes], *, is_file: bool) -> None:
         self.name = name
         self.chunks = chunks
+        self.is_file = is_file
 
     async def text(self) -> str:
         """A small field."""
@@ -52,31 +53,31 @@ async def parts(request: AnyRequest, most: int) -> AsyncIterator[Part]:
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != "multipart/form-data":
         raise WrongType("Send the file as multipart/form-data.")
-    try:
-        parser = PushMultipartParser(options.get("boundary", ""), max_segment_count=MOST_PARTS)
-        events = _events(request, parser, most)
-        async for event in events:
-            if isinstance(event, MultipartSegment):
-                part = Part(event.name or "", _chunks(events))
-                yield part
-                async for _ in part.chunks:  # whatever its reader left
-                    pass
-    except MultipartError as error:
-        raise Malformed(f"The body is not well-formed multipart/form-data: {error}") from None
+    events = _events(request, options.get("boundary", ""), most)
+    async for event in events:
+        if isinstance(event, MultipartSegment):
+            part = Part(event.name or "", _chunks(events), is_file=event.filename is not None)
+            yield part
+            async for _ in part.chunks:  # whatever its reader left
+                pass
 
 
 async def _events(
-    request: AnyRequest, parser: PushMultipartParser, most: int
+    request: AnyRequest, boundary: str, most: int
 ) -> AsyncIterator[MultipartSegment | bytes | bytearray | None]:
+    """Its errors reach whoever asks for the next event, which may be the reader of a part."""
     received = 0
-    with parser:
-        async for piece in request.stream():
-            received += len(piece)
-            if received > most:
-                raise TooLarge(f"the body is larger than the {most} bytes that are allowed")
-            if piece:
-                for event in parser.parse(piece):
-                    yield event
+    try:
+        with PushMultipartParser(boundary, max_segment_count=MOST_PARTS) as parser:
+            async for piece in request.stream():
+                received += len(piece)
+                if received > most:
+                    raise TooLarge(f"the body is larger than the {most} bytes that are allowed")
+                if piece and not parser.closed:  # what comes behind the last boundary means nothing
+                    for event in parser.parse(piece):
+                        yield event
+    except MultipartError as error:
+        raise Malformed(f"The body is not well-formed multipart/form-data: {error}") from None
 
 
 async def _chunks(events: AsyncIterator[MultipartSegment | bytes | bytearray | None]) -> AsyncIterator[bytes]:

@@ -113,7 +113,8 @@ class BookFields(Struct, frozen=True, kw_only=True):
     name: BookName
     type: BookType = ""
     banner: Banner | None = None
-    is_initial: bool = False
+    is_initial: bool | None = None
+    """None is no."""
 
 
 class NewBook(BookFields, frozen=True, kw_only=True):

@@ -59,6 +59,11 @@ class Orders:
         most = self._images_per_bill
         return Step("image", new.id, lambda tx, desk, by: images.add(tx, desk, by, new, most))
 
+    def confirm_image(self, id_: str, bill_id: str) -> Step[Image]:
+        return Step(
+            "image", known(id_), lambda tx, desk, by: images.confirm(tx, desk, by, id_, known(bill_id))
+        )
+
     def delete_image(self, id_: str) -> Step[Gone]:
         return Step("image", known(id_), lambda tx, desk, by: images.delete(tx, desk, by, id_))
 

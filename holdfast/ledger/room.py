@@ -9,10 +9,14 @@ from litestar import Router
 from holdfast.blobs import BlobRoom
 from holdfast.chores import Chore
 from holdfast.clock import Clock
-from holdfast.ledger import http, sweep
+from holdfast.ledger import http, sweep, topics
+from holdfast.ledger.actions import News
 from holdfast.ledger.ledger import Ledger
+from holdfast.ledger.members import BookMembers
 from holdfast.ledger.metrics import LedgerMetrics
-from holdfast.messenger import Messenger
+from holdfast.ledger.notify import Notifier
+from holdfast.ledger.uplink import Uplink
+from holdfast.messenger import Messenger, TopicRules
 from holdfast.metrics import Metrics
 from holdfast.service import Service
 from holdfast.settings import Settings
@@ -34,7 +38,23 @@ class LedgerRoom(Service):
         self._db = db
         self._clock = clock
         self._settings = settings
-        self.ledger = Ledger(db, blobs, clock, settings, LedgerMetrics(metrics))
+        counted = LedgerMetrics(metrics)
+        self.ledger = Ledger(db, blobs, clock, settings, counted)
+        notifier = Notifier(messenger, settings.ledger, self.ledger.new_id, counted)
+        db.subscribe(News, notifier.hear)
+        uplink = Uplink(self.ledger, messenger)
+        messenger.hear(topics.UPLINK, uplink.hear)
+        self._members: BookMembers | None = None
+        if settings.ledger.legacy_book_topic:
+            self._members = BookMembers(db, clock)
+            messenger.hear(topics.BOOK_TOPICS, uplink.hear_book)
+
+    def topic_rules(self) -> Sequence[TopicRules]:
+        return (topics.LedgerTopics(self._members),)
+
+    async def stop(self) -> None:
+        if self._members is not None:
+            await self._members.stop()
 
     def routers(self) -> Sequence[Router]:
         return (http.router(self.ledger),)

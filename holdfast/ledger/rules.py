@@ -109,7 +109,7 @@ def same_book(stored: StoredBook, asked: BookFields) -> bool:
         asked.name,
         asked.type,
         asked.banner,
-        asked.is_initial,
+        bool(asked.is_initial),
     )
 
 

@@ -47,3 +47,9 @@ class ChecksumMismatch(HoldfastError):
     """The bytes do not have the checksum that came with them; send them again."""
 
     status, number, reason = 460, 20, "checksum_mismatch"
+
+
+class WrongTusVersion(HoldfastError):
+    """This server speaks tus 1.0.0; say so in `Tus-Resumable`."""
+
+    status, number, reason = 412, 20, "wrong_tus_version"

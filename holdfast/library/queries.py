@@ -32,6 +32,10 @@ PAGE = Query(
     Row,
     f"SELECT {_ROW} FROM library_entity WHERE user_id = :user AND version > :after ORDER BY version LIMIT :limit",
 )
+LIVING = Query(
+    tuple[int, int, int],
+    "SELECT kind, id, version FROM library_entity WHERE user_id = :user AND deleted_ms IS NULL",
+)
 BY_ID = Query(Row, f"SELECT {_ROW} FROM library_entity WHERE id = ANY(:ids) AND user_id = :user")
 BY_KEY = Query(
     Row,
@@ -92,6 +96,15 @@ POSSESS = Statement(
 )
 POSSESSED = Query(
     str, "SELECT sha256 FROM library_possession WHERE user_id = :user AND sha256 = ANY(:sha256s)"
+)
+FIND_FOR = Query(
+    int,
+    """
+    SELECT CASE WHEN EXISTS
+        (SELECT 1 FROM library_possession WHERE user_id = :user AND library_possession.sha256 = blob.sha256)
+        THEN 1 ELSE 0 END
+    FROM blob WHERE md5 = :md5
+    """,
 )
 FILES = Query(tuple[str, str], "SELECT md5, sha256 FROM blob WHERE md5 = ANY(:md5s)")
 READABLE = Query(

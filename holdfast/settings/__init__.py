@@ -15,7 +15,7 @@ from msgspec import Struct
 from holdfast.settings.auth import Auth
 from holdfast.settings.broker import Broker
 from holdfast.settings.chat import Chat, Redis
-from holdfast.settings.doors import Http, Limits, Listen, Log
+from holdfast.settings.doors import Http, Limits, Listen, Log, Tls
 from holdfast.settings.fields import means
 from holdfast.settings.files import Files
 from holdfast.settings.ledger import Ledger
@@ -36,12 +36,14 @@ __all__ = [
     "Redis",
     "Settings",
     "Store",
+    "Tls",
 ]
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     data: Annotated[str, means("the data folder; one `serve` at a time")] = "./holdfast-data"
     listen: Listen = Listen()
+    tls: Tls = Tls()
     http: Http = Http()
     store: Store = Store()
     feed: Feed = Feed()

@@ -99,3 +99,32 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
     close_unwritable_after: Annotated[
         Seconds, means("seconds after which a client that takes nothing is disconnected")
     ] = 3.0
+
+    # doors: who is let in, and what is told
+    anonymous: Annotated[
+        bool,
+        means("`holdfast broker`: clients without a user name come in; without a password file any name"),
+    ] = False
+    password_file: Annotated[
+        str, means("`holdfast broker`: users and their password hashes, ours or Mosquitto's, one a line")
+    ] = ""
+    acl_file: Annotated[
+        str, means("`holdfast broker`: who may publish and read what, in Mosquitto's syntax; empty: anything")
+    ] = ""
+    readers: Annotated[
+        tuple[str, ...],
+        means(
+            "`holdfast serve`: who else may read below user/OWNER/: OWNER:READER or OWNER:READER:FILTER,"
+            " with user ids or *; for instance *:*:public/#"
+        ),
+    ] = ()
+    origins: Annotated[
+        tuple[str, ...],
+        means(
+            "web pages that may connect over WebSocket, for instance https://app.example; empty: any,"
+            " or with broker.anonymous only pages from this server's own host"
+        ),
+    ] = ()
+    sys_interval: Annotated[
+        Annotated[float, Meta(ge=0)], means("seconds between two rounds of $SYS/broker/...; 0 = none")
+    ] = 10.0

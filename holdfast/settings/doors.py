@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from holdfast.settings.fields import MIB, Address, Bytes, Count, Seconds, means
+from holdfast.settings.fields import MIB, Address, Bytes, Count, Door, Seconds, means
 
 
 class Listen(Struct, frozen=True, forbid_unknown_fields=True):
@@ -15,9 +15,24 @@ class Listen(Struct, frozen=True, forbid_unknown_fields=True):
     http: Annotated[Address, means("HTTP: accounts, ledger, library, chat queries, metrics")] = (
         "127.0.0.1:8000"
     )
-    mqtt: Annotated[Address, means("MQTT over TCP")] = "127.0.0.1:1883"
+    mqtt: Annotated[Door, means("MQTT over TCP; empty: closed")] = "127.0.0.1:1883"
+    mqtts: Annotated[Door, means("MQTT over TLS, with tls.cert and tls.key; empty: closed")] = ""
     ws: Annotated[Address, means("chat over WebSocket, at /ws")] = "127.0.0.1:9001"
-    mqtt_ws: Annotated[Address, means("MQTT over WebSocket, at /mqtt")] = "127.0.0.1:8083"
+    mqtt_ws: Annotated[Door, means("MQTT over WebSocket, at /mqtt; empty: closed")] = "127.0.0.1:8083"
+    mqtt_wss: Annotated[Door, means("MQTT over WebSocket and TLS, at /mqtt; empty: closed")] = ""
+
+
+class Tls(Struct, frozen=True, forbid_unknown_fields=True):
+    """TLS of the MQTT doors: PEM files."""
+
+    cert: Annotated[str, means("the server's certificate, and those between it and the root")] = ""
+    key: Annotated[str, means("the certificate's private key; empty: it is in the file of tls.cert")] = ""
+    ca: Annotated[str, means("certificates of those who vouch for clients; empty: clients show none")] = ""
+    crl: Annotated[str, means("revoked client certificates; a revocation list of each issuer")] = ""
+    require_client_cert: Annotated[bool, means("only clients with a certificate come in")] = False
+    cn_as_username: Annotated[
+        bool, means("the common name of a client's certificate is its user name, and no password is asked")
+    ] = False
 
 
 class Http(Struct, frozen=True, forbid_unknown_fields=True):

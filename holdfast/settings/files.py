@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from holdfast.settings.fields import means
+from holdfast.settings.fields import MIB, Bytes, means
 
 
 class Files(Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,3 +19,6 @@ class Files(Struct, frozen=True, forbid_unknown_fields=True):
             " off asks for the file"
         ),
     ] = "proof"
+    proof_bytes: Annotated[
+        Bytes, means("bytes of a file that a client is asked about to show that it has the file")
+    ] = MIB

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from hashlib import sha256
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -11,19 +13,23 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import structlog
 
 from holdfast.blobs import BlobRoom
+from holdfast.blobs.model import hash_in_name
 from holdfast.clock import ManualClock
 from holdfast.errors import InvalidToken
 from holdfast.http.door import Door
 from holdfast.http.routes import application
 from holdfast.http.visit import Caller
 from holdfast.library.room import LibraryRoom
+from holdfast.log import configure
 from holdfast.metrics import Metrics
-from holdfast.settings import Settings
+from holdfast.settings import Log, Settings
 from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
 from tests.conftest import OpenStore
+from tests.library.pdfs import md5
 
 MIGRATIONS = of_rooms("store", "http", "feed", "blobs", "library")
 ANN, BOB = 7, 8
@@ -90,15 +96,55 @@ class Device:
         assert answer["code"] // 100 == status
         return answer
 
+    # -- files
+
+    async def get(self, path: str, headers: Mapping[str, str] = {}, **parameters: str) -> httpx.Response:
+        return await self.http.get(path, params=parameters, headers={**self.headers, **headers})
+
+    async def known(self, hash_: str) -> Json:
+        said = await self.get("/file/checkHash", hash=hash_)
+        assert said.status_code == 200, said.text
+        found: Json = said.json()
+        return found
+
+    async def upload(self, content: bytes) -> str:
+        said = await self.upload_raw(content)
+        assert said.status_code == 200, said.text
+        found: Json = said.json()
+        assert found == {"hash": md5(content), "path": f"{md5(content)}.pdf"}
+        return md5(content)
+
+    async def upload_raw(self, content: bytes, content_type: str = "application/pdf") -> httpx.Response:
+        headers = {**self.headers, "Content-Type": content_type}
+        return await self.http.post("/file/upload", content=content, headers=headers)
+
+    async def claim_raw(self, **body: str) -> httpx.Response:
+        return await self.http.post("/file/claim", json=body, headers=self.headers)
+
+    async def claim(self, content: bytes) -> httpx.Response:
+        """Proves possession of `content`, as far as this device has it."""
+        asked = await self.claim_raw(hash=md5(content))
+        if asked.status_code != 200:
+            return asked
+        question = asked.json()
+        begin, length = question["offset"], question["length"]
+        answer = sha256(question["nonce"].encode() + content[begin : begin + length]).hexdigest()
+        return await self.claim_raw(claimId=question["claimId"], sha256=answer)
+
+    async def download(self, hash_: str, headers: Mapping[str, str] = {}) -> httpx.Response:
+        return await self.get("/file/download", headers, hash=hash_)
+
 
 class House:
     """The room on a database, its doors, its files."""
 
-    def __init__(self, db: Database, folder: Path, clock: ManualClock, settings: Settings) -> None:
+    def __init__(
+        self, db: Database, folder: Path, clock: ManualClock, settings: Settings, metrics: Metrics
+    ) -> None:
         self.db = db
         self.clock = clock
         self.folder = folder
-        self.metrics = Metrics()
+        self.metrics = metrics
         self.blobs = BlobRoom(db, folder / "blobs", clock, settings.blobs, self.metrics)
         self.room = LibraryRoom(db, self.blobs, clock, settings, self.metrics)
         routes = application(self.room.routers(), settings.limits)
@@ -109,6 +155,22 @@ class House:
     def device(self, user: int = ANN) -> Device:
         return Device(self.http, user)
 
+    def files(self) -> list[str]:
+        """What is kept, by SHA-256."""
+        return sorted(hash_in_name(kept.name) or kept.name for kept in self.blobs.place.listing())
+
+    def leftovers(self) -> list[str]:
+        incoming = self.folder / "blobs" / "incoming"
+        return sorted(path.name for path in incoming.iterdir()) if incoming.exists() else []
+
+
+@pytest.fixture(autouse=True)
+def _short_logs() -> Iterator[None]:
+    """Without it each provoked mistake is printed with all its variables."""
+    configure(Log(format="json"), sys.stdout)
+    yield
+    structlog.reset_defaults()
+
 
 OpenHouse = Callable[..., AbstractAsyncContextManager[House]]
 
@@ -117,8 +179,9 @@ OpenHouse = Callable[..., AbstractAsyncContextManager[House]]
 async def opened(
     open_store: OpenStore, folder: Path, clock: ManualClock, settings: Settings
 ) -> AsyncIterator[House]:
-    async with open_store(MIGRATIONS) as db:
-        house = House(db, folder, clock, settings)
+    metrics = Metrics()
+    async with open_store(MIGRATIONS, metrics=metrics) as db:
+        house = House(db, folder, clock, settings, metrics)
         await house.room.start()
         try:
             yield house

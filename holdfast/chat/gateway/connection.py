@@ -56,6 +56,7 @@ class Connection:
         "is_connected",
         "left_in_log",
         "life",
+        "opened",
         "parked",
         "patience",
         "pending",
@@ -92,6 +93,7 @@ class Connection:
         self.session: Session | None = None
         self.device_id = ""
         self.generation = 0
+        self.opened = 0.0
         # what comes in
         self.bucket = bucket
         self.credit = 0
@@ -160,7 +162,11 @@ class Connection:
 
     def _write(self, data: bytes) -> None:
         self.transport.send(TEXT, data)
-        self.wrote = asyncio.get_running_loop().time()
+        self.wrote = self.now()
+
+    @staticmethod
+    def now() -> float:
+        return asyncio.get_running_loop().time()
 
     def error(
         self, reason: Reason, client_msg_id: str | None = None, server_msg_id: str | None = None

@@ -7,8 +7,8 @@ An operation raises before it writes, or answers a `Deed`. One transaction posts
 every feed they touch is locked from there to the commit.
 """
 
-from holdfast.ledger.actions import batch, bills, books, images, membership
-from holdfast.ledger.actions.deed import Deed, News, Say
+from holdfast.ledger.actions import batch, bills, books, images, membership, uplink
+from holdfast.ledger.actions.deed import Deed, Membership, News, Say
 from holdfast.ledger.actions.desk import Desk
 from holdfast.ledger.actions.post import do, post
 from holdfast.ledger.actions.step import Step
@@ -16,6 +16,7 @@ from holdfast.ledger.actions.step import Step
 __all__ = [
     "Deed",
     "Desk",
+    "Membership",
     "News",
     "Say",
     "Step",
@@ -26,4 +27,5 @@ __all__ = [
     "images",
     "membership",
     "post",
+    "uplink",
 ]

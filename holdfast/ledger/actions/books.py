@@ -27,7 +27,7 @@ def create(tx: Transaction, desk: Desk, by: By, id_: str, space_key: int, new: N
         name=new.name,
         type=new.type,
         banner=new.banner,
-        is_initial=new.is_initial,
+        is_initial=bool(new.is_initial),
         now=by.now_ms,
     )
     stored = tx.one(sql.BOOK, id=id_)
@@ -73,11 +73,16 @@ def change(tx: Transaction, desk: Desk, by: By, id_: str, put: ChangedBook) -> D
         name=put.name,
         type=put.type,
         banner=put.banner,
-        is_initial=put.is_initial,
+        is_initial=bool(put.is_initial),
         upd=upd_ms,
     )
     book = replace(
-        stored, name=put.name, type=put.type, banner=put.banner, is_initial=put.is_initial, upd_ms=upd_ms
+        stored,
+        name=put.name,
+        type=put.type,
+        banner=put.banner,
+        is_initial=bool(put.is_initial),
+        upd_ms=upd_ms,
     ).shown(members)
     return Deed(
         space=space.key,
@@ -105,6 +110,7 @@ def delete(tx: Transaction, desk: Desk, by: By, id_: str) -> Deed[Gone]:
         kind=BOOK,
         result=Gone(id=id_),
         close=True,
+        members=(),
         says=(Say("DELETE_BOOK", desk.others(by, space), id_, leaving=True),),
     )
 

@@ -35,6 +35,8 @@ class Say(Struct, frozen=True):
     """They are told of it as the end of their membership: their feeds hold it where they left."""
     own: bool = True
     """The author's other devices may hear it too, when the settings say so."""
+    again: bool = False
+    """Nothing has changed; it is passed on because a message of the uplink says it."""
 
 
 class Deed(Struct, Generic[S], frozen=True, kw_only=True):
@@ -52,6 +54,8 @@ class Deed(Struct, Generic[S], frozen=True, kw_only=True):
     close: bool = False
     files: Mapping[str, int] = {}
     """SHA-256 → by how many more rows it is referred to."""
+    members: tuple[int, ...] | None = None
+    """Who is in the book from now on, if that is not as it was."""
     holder: str | None = None
     """Whose claim on the files ends."""
     says: tuple[Say, ...] = ()
@@ -71,3 +75,11 @@ class News(Struct, frozen=True):
     origin: str | None
     message_id: str | None = None
     """Of the uplink message that it came by."""
+    again: bool = False
+
+
+class Membership(Struct, frozen=True):
+    """Event: who is in a book from now on."""
+
+    book_id: str
+    members: tuple[int, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast import blobs
+from holdfast.errors import NotFound
 from holdfast.feed import Change
 from holdfast.ledger import queries as sql
 from holdfast.ledger.actions import bills
@@ -64,6 +65,20 @@ def _added_before(tx: Transaction, by: By, stored: StoredImage, new: NewImage, b
         raise ExistsMine(data=image)
     blobs.unclaim(tx, new.sha256, new.holder)
     return Deed(space=stored.space, book_id=book_id, kind=IMAGE, result=image)
+
+
+def confirm(tx: Transaction, desk: Desk, by: By, id_: str, bill_id: str) -> Deed[Image]:
+    """The uplink says that an image, which was uploaded before, is there: passed on as it is."""
+    space, bill = bills.mine(tx, desk, by, bill_id)
+    image = tx.row(sql.IMAGE, id=id_)
+    if image is None or image.bill != bill.id:
+        raise NotFound("this image is not here, or not this bill's: upload it first")
+    if image.deleted_ms is not None:
+        raise Deleted
+    book_id = desk.id_of(space)
+    shown = image.shown(book_id)
+    said = Say("IMAGE_UPLOADED", desk.others(by, space), shown, own=False, again=True)
+    return Deed(space=space.key, book_id=book_id, kind=IMAGE, result=shown, says=(said,))
 
 
 def delete(tx: Transaction, desk: Desk, by: By, id_: str) -> Deed[Gone]:

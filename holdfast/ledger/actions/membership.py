@@ -77,6 +77,7 @@ def join(tx: Transaction, desk: Desk, by: By, code: str, most: int) -> Deed[Book
         result=book,
         changes=(change,),
         join=(by.user_id,),
+        members=(*members, by.user_id),
         says=(
             Say("ADD_BOOK", (by.user_id,), book, own=False),
             Say("UPDATE_BOOK", members, book, own=False),
@@ -107,6 +108,7 @@ def leave(tx: Transaction, desk: Desk, by: By, id_: str, who: int) -> Deed[Book 
         result=Gone(id=id_) if who == by.user_id else book,
         changes=(change,),
         leave=(who,),
+        members=tuple(staying),
         says=(
             Say("DELETE_BOOK", (who,), id_, leaving=True, own=False),
             Say("UPDATE_BOOK", others, book, own=who != by.user_id),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from holdfast import blobs, feed
 from holdfast.feed import Recorded, Turn
-from holdfast.ledger.actions.deed import Deed, News
+from holdfast.ledger.actions.deed import Deed, Membership, News, Say
 from holdfast.ledger.actions.desk import Desk
 from holdfast.ledger.model import NAMES, By, Shown
 from holdfast.store import Transaction
@@ -33,22 +33,35 @@ def post(
     places = dict(_places(tx, desk, by, deeds))
     done: list[S] = []
     for number, deed in enumerate(deeds):
+        here, left = places.get(number, (None, None))
         if number in places:
-            here, left = places[number]
-            for say in deed.says:
-                version = here if not say.leaving else left
-                if version is not None:
-                    tx.after(
-                        News(
-                            say.type, NAMES[deed.kind], deed.book_id, say.about, say.to, say.own,
-                            version, by.user_id, by.origin, message_id,
-                        )
-                    )  # fmt: skip
             mine = left if deed.close or by.user_id in deed.leave else here
         else:
-            mine = feed.version_of(tx, by.user_id, deed.space, deed.kind, deed.result.id)
+            here = mine = feed.version_of(tx, by.user_id, deed.space, deed.kind, deed.result.id)
+        for say in deed.says:
+            version = left if say.leaving else here
+            if version is not None:
+                tx.after(_news(by, deed, say, version, message_id))
+        if deed.members is not None:
+            tx.after(Membership(deed.book_id, deed.members))
         done.append(replace(deed.result, version=mine))
     return done
+
+
+def _news(by: By, deed: Deed[Shown], say: Say, version: int, message_id: str | None) -> News:
+    return News(
+        say.type,
+        NAMES[deed.kind],
+        deed.book_id,
+        say.about,
+        say.to,
+        say.own,
+        version,
+        by.user_id,
+        by.origin,
+        message_id,
+        say.again,
+    )
 
 
 def _count_files(tx: Transaction, by: By, deeds: Sequence[Deed[S]]) -> None:

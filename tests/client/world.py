@@ -1,0 +1,89 @@
+"""A running server, people with replicas, and how to wait for them without sleeping for luck."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.client import Holdfast, Timing
+from holdfast.client.holdfast import Transport
+from tests.acceptance.serving import PASSWORD, QUICK
+from tests.faults.operations import Doors
+from tests.faults.process import Server
+
+T = TypeVar("T")
+
+MANY = str(10**9)
+UNLIMITED = (
+    *QUICK,
+    *("--mqtt", "127.0.0.1:0", "--ws", "127.0.0.1:0", "--mqtt-ws", "127.0.0.1:0"),
+    *("--set", f"limits.requests={MANY}"),
+    *("--set", f"limits.library_requests={MANY}"),
+    *("--set", f"limits.anonymous_requests={MANY}"),
+    *("--set", f"ledger.join_tries={MANY}"),
+    *("--set", "log.level=warning"),
+)
+PATIENCE = 30.0
+
+
+class NotInTime(AssertionError):
+    pass
+
+
+async def until(holds: Callable[[], Awaitable[T]], what: str = "", seconds: float = PATIENCE) -> T:
+    """What `holds` answers as soon as it is true."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = await holds()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise NotInTime(f"not within {seconds:g} s: {what or holds}")
+        await asyncio.sleep(0.02)
+
+
+class World:
+    def __init__(self, server: Server, doors: Doors, folder: Path, ends: AsyncExitStack) -> None:
+        self.server = server
+        self.doors = doors
+        self.folder = folder
+        self.ends = ends
+
+    def replica(
+        self,
+        name: str,
+        *,
+        transport: Transport = "http",
+        timing: Timing | None = None,
+        doors: Doors | None = None,
+    ) -> Holdfast:
+        """Not opened yet; the same name is the same replica."""
+        at = doors or self.doors
+        return Holdfast(
+            self.folder / f"{name}.db",
+            server=at["http"],
+            mqtt=at.get("mqtt"),
+            transport=transport,
+            timing=timing,
+        )
+
+    async def opened(self, name: str, **how: object) -> Holdfast:
+        return await self.ends.enter_async_context(self.replica(name, **how))  # type: ignore[arg-type]
+
+    async def person(self, name: str, *, device: str = "", **how: object) -> Holdfast:
+        """Somebody with an account, logged in on a replica of his own."""
+        app = await self.opened(name + device, **how)
+        if device:
+            await app.login(name, PASSWORD)
+        else:
+            await app.register(name, PASSWORD)
+        return app
+
+    async def restart(self) -> None:
+        """Killed and started on the same ports."""
+        self.server.kill()
+        await self.server.start("--http", self.doors["http"], "--mqtt", self.doors.get("mqtt", "127.0.0.1:0"))
