@@ -7,11 +7,11 @@ from functools import partial
 
 from holdfast.client.account import Account
 from holdfast.client.chat import stored
-from holdfast.client.chat.wire import CONVERSATIONS, MESSAGES, USERS, Frame
+from holdfast.client.chat.wire import CONVERSATIONS, GROUPS, MESSAGES, USERS, Frame
 from holdfast.client.errors import Refused
 from holdfast.client.http import Http
 from holdfast.client.news import Differs, MessageArrived, News, Verified
-from holdfast.client.replica import Replica, Transaction
+from holdfast.client.replica import Replica, Transaction, View
 
 PAGE = 200
 NAMES = 100
@@ -30,7 +30,7 @@ class Filling:
             await self._list(kind, at_once=at_once)
         await self.fill(at_once=at_once)
         await self.verify()
-        await self._name_people(at_once=at_once)
+        await self.name_unnamed(at_once=at_once)
 
     async def _list(self, kind: str, *, at_once: bool) -> None:
         query: dict[str, str | int] = {"limit": PAGE}
@@ -96,20 +96,27 @@ class Filling:
         self._news.tell(Verified("chat", len(thin)))
         return not thin
 
-    async def _name_people(self, *, at_once: bool) -> None:
-        unnamed = await self._replica.read(
-            lambda view: [
-                str(row[0])[2:]
-                for row in view.rows(
-                    "SELECT id FROM chat_conversation WHERE name = '' AND id LIKE 'u:%' LIMIT ?", NAMES
-                )
-            ]
-        )
-        if not unnamed:
-            return
-        answer = await self._http.ask("GET", "/user/basic", query={"ids": ",".join(unnamed)}, at_once=at_once)
-        named = [(user.username, f"u:{user.user_id}") for user in USERS.decode(answer.content).data]
-        await self._replica.apply(partial(_name, named=named))
+    async def name_unnamed(self, *, at_once: bool = False) -> None:
+        """People and groups that we have heard from and know by their ids alone."""
+        unnamed = await self._replica.read(_unnamed)
+        named: list[tuple[str, str]] = []
+        if people := [identity[2:] for identity in unnamed if identity.startswith("u:")]:
+            answer = await self._http.ask(
+                "GET", "/user/basic", query={"ids": ",".join(people)}, at_once=at_once
+            )
+            named += [(user.username, f"u:{user.user_id}") for user in USERS.decode(answer.content).data]
+        if groups := [identity[2:] for identity in unnamed if identity.startswith("g:")]:
+            answer = await self._http.ask(
+                "GET", "/group/basic", query={"ids": ",".join(groups)}, at_once=at_once
+            )
+            named += [(group.name, f"g:{group.group_id}") for group in GROUPS.decode(answer.content).data]
+        if named:
+            await self._replica.apply(partial(_name, named=named))
+
+
+def _unnamed(view: View) -> list[str]:
+    found = view.rows("SELECT id FROM chat_conversation WHERE name = '' LIMIT ?", NAMES)
+    return [str(row[0]) for row in found]
 
 
 def _name(tx: Transaction, named: list[tuple[str, str]]) -> None:

@@ -235,6 +235,7 @@ class Session:
             await self._until_quiet()
             if await self._replica.read(stored.behind):
                 await self._over_http(self._filling.fill)
+            await self._over_http(self._filling.name_unnamed)
 
     async def _over_http(self, read: Callable[[], Awaitable[None]]) -> None:
         """HTTP may be away while this connection stands: then again, when the gate lets it through."""

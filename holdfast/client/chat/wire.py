@@ -67,6 +67,11 @@ class UserBasic(Struct, rename="camel"):
     username: str
 
 
+class GroupBasic(Struct, rename="camel"):
+    group_id: str
+    name: str
+
+
 class Answer(Struct, Generic[T]):
     data: T
 
@@ -75,6 +80,7 @@ FRAME = msgspec.json.Decoder(Frame)
 MESSAGES = msgspec.json.Decoder(Answer[MessagePage])
 CONVERSATIONS = msgspec.json.Decoder(Answer[ConversationPage])
 USERS = msgspec.json.Decoder(Answer[list[UserBasic]])
+GROUPS = msgspec.json.Decoder(Answer[list[GroupBasic]])
 
 
 def conversation_of(frame: Frame, me: str) -> str:
