@@ -42,6 +42,7 @@ CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
 PLENTY = Rate(1_000_000, 1_000_000, 1_000_000, 1_000_000)
 _group_ids = count(10**15)
+_far_ids = count(10**16, 1_000)
 QUICK = Chat(rate=PLENTY, ack_batch_ms=5)
 
 
@@ -56,6 +57,10 @@ class House:
         self.web = web
         self.ws = room.addresses["ws"]
         self._names = 0
+
+    @staticmethod
+    def new_id() -> int:
+        return next(_far_ids)
 
     async def user(self, name: str = "") -> int:
         self._names += 1
