@@ -48,6 +48,7 @@ ROOMS = (
     "ledger",
     "library",
     "chat",
+    "broker",
 )
 DAY_MS = 24 * 3600 * 1000
 
