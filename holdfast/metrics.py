@@ -86,6 +86,13 @@ class Gauge:
         return GaugeMetricFamily(self._name, self._help, value=self._read())
 
 
+class Tally(Gauge):
+    """A number that only grows and is counted elsewhere, read when somebody asks."""
+
+    def collect(self) -> Metric:
+        return CounterMetricFamily(self._name, self._help, value=self._read())
+
+
 class Metrics(Collector):
     def __init__(self) -> None:
         self._kept: dict[str, Histogram | Counter | Gauge] = {}
@@ -106,6 +113,9 @@ class Metrics(Collector):
 
     def gauge(self, name: str, help_text: str, read: Callable[[], float]) -> None:
         self._keep(name, Gauge(name, help_text, read))
+
+    def tally(self, name: str, help_text: str, read: Callable[[], float]) -> None:
+        self._keep(name, Tally(name, help_text, read))
 
     def _keep(self, name: str, metric: Histogram | Counter | Gauge) -> None:
         if name in self._kept:

@@ -236,6 +236,7 @@ class Move(Struct, frozen=True):
     user_id: int
     delivered: int
     read: int
+    kind: int
 
 
 class Audit(Struct, frozen=True):
@@ -266,7 +267,10 @@ def move_cursors(tx: Transaction, moves: Sequence[Move], audits: Sequence[Audit]
             delivered=delivered,
             read=read,
         )
-        moved.append(CursorMoved(move.conversation, move.user_id, before[0], delivered, before[1], read))
+        members = tx.one(sql.REVISION, id=move.conversation)[1] if move.kind == Kind.GROUP else 2
+        moved.append(
+            CursorMoved(move.conversation, move.user_id, before[0], delivered, before[1], read, members)
+        )
     for audit in audits:
         _audit(tx, audit.message, audit.user_id, audit.ack_type, audit.device_id, audit.acked_ms)
     return moved

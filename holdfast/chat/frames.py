@@ -71,12 +71,12 @@ class MessageFrame(Struct, frozen=True, omit_defaults=True, rename=RENAMED):
     server_msg_id: str
     msg_seq: str
     from_: str
-    to: str | None
-    group_id: str | None
     client_msg_id: str
     msg_type: str
-    body: str | None
     ts: int
+    to: str | None = None
+    group_id: str | None = None
+    body: str | None = None
     mentions: list[str] | None = None
     reply_to: str | None = None
     important: bool | None = None
@@ -149,12 +149,12 @@ def message_frame(message: Message, to: int, *, important: bool = False) -> Mess
         str(message.id),
         str(message.seq),
         str(message.sender),
-        str(to) if to else None,
-        None if to else str(message.conversation),
         message.client_msg_id,
         REVOKED_TYPE if revoked else message.msg_type,
-        None if revoked else message.body,
         message.sent_ms,
+        str(to) if to else None,
+        None if to else str(message.conversation),
+        None if revoked else message.body,
         [str(user) for user in _read_ids(message.mentions)] if message.mentions and not revoked else None,
         str(message.reply_to) if message.reply_to is not None and not revoked else None,
         True if important and not revoked else None,

@@ -174,3 +174,5 @@ class CursorMoved(Struct, frozen=True):
     delivered: int
     read_before: int
     read: int
+    members: int
+    """How many are in the conversation."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from litestar import Router
 
 from holdfast.accounts.accounts import Accounts
 from holdfast.chat.gateway.gateway import Gateway
+from holdfast.chat.http import router
 from holdfast.clock import Clock
+from holdfast.ids import IdMaker
 from holdfast.metrics import Metrics
 from holdfast.service import Service
 from holdfast.settings import Settings
@@ -17,7 +21,12 @@ class ChatRoom(Service):
     def __init__(
         self, db: Database, accounts: Accounts, clock: Clock, settings: Settings, metrics: Metrics
     ) -> None:
-        self.gateway = Gateway(db, accounts, clock, settings, metrics)
+        new_id = IdMaker(clock)
+        self.gateway = Gateway(db, accounts, clock, settings, metrics, new_id)
+        self._router = router(db, settings, clock, new_id)
+
+    def routers(self) -> Sequence[Router]:
+        return [self._router]
 
     @property
     def addresses(self) -> Mapping[str, str]:

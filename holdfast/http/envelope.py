@@ -6,6 +6,7 @@ Errors of the library and the files have their own shape (`{success, conflict, e
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Mapping
 from typing import Generic, TypeVar
@@ -93,6 +94,9 @@ _BY_STATUS: Mapping[int, type[HoldfastError]] = {
 }
 
 
+_MISSING = re.compile(r"Missing required \w+ parameter '(\w+)'")
+
+
 def as_ours(error: Exception) -> HoldfastError:
     """Any exception as one of our errors; what nobody foresaw becomes a 500 that tells nothing of our insides."""
     match error:
@@ -113,7 +117,8 @@ def _invalid(error: ValidationException) -> HoldfastError:
     for found in error.extra if isinstance(error.extra, list) else ():
         if isinstance(found, dict) and found.get("key"):
             return InvalidField(str(found["key"]), str(found.get("message", "is not valid")))
-    return Malformed()
+    missing = _MISSING.match(error.detail)
+    return Malformed() if missing is None else InvalidField(missing[1], "is missing")
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -42,9 +42,12 @@ def lines_for(backend: Backend, text: str) -> str:
 
 
 class Statement:
-    """A statement that changes rows and returns none."""
+    """A statement that changes rows and returns none.
 
-    __slots__ = ("lists", "postgresql", "sqlite")
+    `names` are its parameters in the order in which they first appear: the order of a row for `execute_many`.
+    """
+
+    __slots__ = ("lists", "names", "postgresql", "sqlite")
 
     def __init__(self, text: str) -> None:
         if _TRANSACTION.match(text):
@@ -55,6 +58,7 @@ class Statement:
         self.sqlite: Final = _LOCK.sub("", sqlite)
         postgresql = lines_for("postgresql", text).replace("%", "%%")
         self.postgresql: Final = _PARAMETER.sub(r"%(\1)s", postgresql)
+        self.names: Final = tuple(dict.fromkeys(_PARAMETER.findall(sqlite)))
 
 
 class Query(Statement, Generic[R]):

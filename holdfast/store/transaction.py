@@ -7,11 +7,12 @@ it a second time when the first came to nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from holdfast.errors import ActionFailed
-from holdfast.store.statement import Backend, Parameter, Query, Statement
+from holdfast.store.statement import Backend, Parameter, Query, Statement, Value
 
 R = TypeVar("R")
 
@@ -51,6 +52,10 @@ class Transaction(Snapshot):
     @abstractmethod
     def execute(self, statement: Statement, **parameters: Parameter) -> int:
         """Runs the statement; answers how many rows it touched."""
+
+    @abstractmethod
+    def execute_many(self, statement: Statement, rows: Sequence[tuple[Value, ...]]) -> None:
+        """Runs the statement for each row, in one go; a row's values come in the order of `statement.names`."""
 
     def refuse_if_spoiled(self) -> None:
         if self.spoiled:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
+from litestar.routes import HTTPRoute
 
 from holdfast import feed
 from holdfast.accounts import Accounts
 from holdfast.accounts.model import Grant
-from holdfast.chat import queries
+from holdfast.chat import group_actions, group_queries, queries
 from holdfast.chat.check import problems
+from holdfast.chat.group_actions import NewGroup
+from holdfast.chat.http.governing import new_codes
 from holdfast.chat.model import Member
 from holdfast.chat.room import ChatRoom
 from holdfast.clock import Clock, SystemClock
@@ -30,10 +34,12 @@ from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
 from tests.chat.phone import Phone
 from tests.conftest import OpenStore
+from tests.servers.stores import SqliteStores
 
 CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
 PLENTY = Rate(1_000_000, 1_000_000, 1_000_000, 1_000_000)
+_group_ids = count(10**15)
 QUICK = Chat(rate=PLENTY, ack_batch_ms=5)
 
 
@@ -68,6 +74,17 @@ class House:
         async with httpx.AsyncClient(base_url=f"http://{self.web}", headers=headers, timeout=30) as client:
             yield client
 
+    @property
+    def paths(self) -> list[tuple[str, str]]:
+        """Every HTTP address of the room: method and path."""
+        return [
+            (method, route.path)
+            for router in self.room.routers()
+            for route in router.routes
+            if isinstance(route, HTTPRoute)
+            for method in sorted(route.methods - {"OPTIONS"})
+        ]
+
     async def member(self, conversation: int, user: int) -> Member | None:
         return await self.db.read(lambda view: view.row(queries.MEMBER, conversation=conversation, user=user))
 
@@ -75,6 +92,22 @@ class House:
         found = await self.db.read(queries.pair, min(one, other), max(one, other))
         assert found is not None
         return found
+
+    async def group(self, owner: int, *others: int, name: str = "choir") -> int:
+        new = NewGroup(next(_group_ids), name, owner, others, new_codes(), 1)
+        return await self.db.write(group_actions.create, new, 100_000)
+
+    async def join(self, group: int, user: int) -> None:
+        code = await self.db.read(lambda view: view.one(group_queries.GROUP, id=group).code)
+        await self.db.write(group_actions.join, code, user, 1, 100_000)
+
+    async def leave(self, group: int, user: int) -> None:
+        await self.db.write(group_actions.leave, group, user)
+
+    async def cursor_in(self, conversation: int, user: int) -> tuple[int, int]:
+        member = await self.member(conversation, user)
+        assert member is not None
+        return member.delivered, member.read
 
     async def cursor_of(self, user: int, peer: int) -> tuple[int, int]:
         """How far the user has received and read what the two said."""
@@ -149,4 +182,11 @@ def open_house(open_store: OpenStore) -> OpenHouse:
 @pytest.fixture
 async def house(open_house: OpenHouse) -> AsyncIterator[House]:
     async with open_house() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sqlite_house(sqlite_stores: SqliteStores) -> AsyncIterator[House]:
+    """Where the database makes no difference."""
+    async with OpenHouse(sqlite_stores)() as opened:
         yield opened

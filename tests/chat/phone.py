@@ -34,20 +34,20 @@ class Phone:
         """Acknowledge as delivered what comes."""
         self.heard: list[Frame] = []
         self.closed = asyncio.Event()
-        self._ws: ClientConnection | None = None
+        self.ws: ClientConnection | None = None
         self._reading: asyncio.Task[None] | None = None
         self._news = asyncio.Condition()
 
     # -- life
 
     async def open(self) -> Self:
-        self._ws = await connect(self.url, ping_interval=None, max_size=2**22, open_timeout=PATIENCE)
+        self.ws = await connect(self.url, ping_interval=None, max_size=2**22, open_timeout=PATIENCE)
         self._reading = asyncio.create_task(self._read())
         return self
 
     async def log_in(self, token: str | None = None) -> Frame:
         """Opens, authenticates, and answers AUTH_OK."""
-        if self._ws is None:
+        if self.ws is None:
             await self.open()
         frame = {"type": "AUTH", "token": token or self.token}
         if self.device:
@@ -56,15 +56,15 @@ class Phone:
         return await self.hear("AUTH_OK")
 
     async def close(self) -> None:
-        if self._ws is not None:
-            await self._ws.close()
+        if self.ws is not None:
+            await self.ws.close()
         if self._reading is not None:
             await self._reading
 
     def cut(self) -> None:
         """As if the network had gone."""
-        assert self._ws is not None
-        self._ws.transport.abort()
+        assert self.ws is not None
+        self.ws.transport.abort()
 
     async def __aenter__(self) -> Self:
         await self.log_in()
@@ -77,8 +77,8 @@ class Phone:
 
     @property
     def close_code(self) -> int | None:
-        assert self._ws is not None
-        return self._ws.close_code
+        assert self.ws is not None
+        return self.ws.close_code
 
     async def until_closed(self) -> int | None:
         async with asyncio.timeout(PATIENCE):
@@ -88,8 +88,8 @@ class Phone:
     # -- speaking
 
     async def send(self, frame: Frame | str | bytes) -> None:
-        assert self._ws is not None
-        await self._ws.send(json.dumps(frame) if isinstance(frame, dict) else frame)
+        assert self.ws is not None
+        await self.ws.send(json.dumps(frame) if isinstance(frame, dict) else frame)
 
     async def say(self, to: int | str, body: str, client_msg_id: str | None = None, **more: Any) -> Frame:
         """One message to a user; answers its ACK or its ERROR."""
@@ -150,9 +150,9 @@ class Phone:
         await self.hear("PONG", after=at)
 
     async def _read(self) -> None:
-        assert self._ws is not None
+        assert self.ws is not None
         try:
-            async for text in self._ws:
+            async for text in self.ws:
                 frame: Frame = json.loads(text)
                 async with self._news:
                     self.heard.append(frame)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
 from tests.chat.conftest import House, OpenHouse, until
 from tests.chat.phone import Phone
 
@@ -84,9 +89,25 @@ async def _is(house: House, user: int, peer: int, cursors: tuple[int, int]) -> b
 async def test_an_address_that_is_not_the_rooms_is_not_found(house: House) -> None:
     phone = Phone(house.ws)
     phone.url = phone.url.replace("/ws", "/other")
-    try:
+    with pytest.raises(InvalidStatus, match="404"):
         await phone.open()
-    except Exception as error:
-        assert "404" in str(error)
-    else:
-        raise AssertionError("it was let in")
+
+
+async def test_an_upgrade_with_more_than_one_token_is_taken(sqlite_house: House) -> None:
+    """As Firefox sends it."""
+    host, _, port = sqlite_house.ws.rpartition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        b"GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n"
+        b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    assert b"101" in await reader.readline()
+    writer.close()
+
+
+async def test_a_ping_of_the_protocol_is_answered(sqlite_house: House) -> None:
+    ann = await sqlite_house.user()
+    async with sqlite_house.phone(ann) as at_ann:
+        assert at_ann.ws is not None
+        async with asyncio.timeout(20):
+            await (await at_ann.ws.ping(b"here"))

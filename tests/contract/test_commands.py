@@ -77,6 +77,17 @@ async def test_an_error_that_would_end_a_thread_or_a_task_is_answered_as_a_mista
         assert await db.read(ids) == [2, 3]
 
 
+async def test_many_rows_are_written_in_one_go_each_value_at_its_name(open_store: OpenStore) -> None:
+    rows = [(number, f"note {number}") for number in range(500)]
+    async with open_store([NOTES]) as db:
+        await db.write(lambda tx: tx.execute_many(ADD, rows))
+        assert await db.read(lambda view: view.row(TEXT, id=499)) == "note 499"
+        with pytest.raises(AlreadyThere):
+            await db.write(lambda tx: tx.execute_many(ADD, [(1_000, "new"), (499, "there already")]))
+        await db.write(lambda tx: tx.execute_many(ADD, []))
+        assert await db.read(ids) == list(range(500))
+
+
 async def test_a_row_that_is_there_already_answers_already_there(open_store: OpenStore) -> None:
     async with open_store([NOTES]) as db:
         await db.write(add, 1, "milk")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import count
@@ -100,7 +101,9 @@ async def run_with_failures(folder: Path, loss: Loss, prepare: str | None = None
                 image = folder / f"failure{failure}"
                 await asyncio.to_thread(disk.image, image, loss, chance)
                 found = await what_is_wrong_after(image, promised)
-                if found is not None:
+                if found is None:
+                    shutil.rmtree(image)  # each is as large as the store, and there may be hundreds
+                else:
                     troubles.append(f"failure {failure}, {len(promised)} acknowledged: {found}")
         if prepare is None:
             assert disk.syncs["holdfast.db"] > 3, "checkpoints were part of it"

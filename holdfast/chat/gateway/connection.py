@@ -160,7 +160,11 @@ class Connection:
 
     def _write(self, data: bytes) -> None:
         self.transport.send(TEXT, data)
-        self.wrote = asyncio.get_running_loop().time()
+        self.wrote = self.now()
+
+    @staticmethod
+    def now() -> float:
+        return asyncio.get_running_loop().time()
 
     def error(
         self, reason: Reason, client_msg_id: str | None = None, server_msg_id: str | None = None

@@ -63,7 +63,6 @@ class Desk:
         if connection.life.state is State.CLOSING:
             return
         now = asyncio.get_running_loop().time()
-        connection.heard = now
         try:
             frame = decode(data)
         except CannotRead:

@@ -50,7 +50,13 @@ _quiet = logging.LoggerAdapter(logging.getLogger("picows.chat"))
 
 class Gateway:
     def __init__(
-        self, db: Database, accounts: Accounts, clock: Clock, settings: Settings, metrics: Metrics
+        self,
+        db: Database,
+        accounts: Accounts,
+        clock: Clock,
+        settings: Settings,
+        metrics: Metrics,
+        new_id: IdMaker,
     ) -> None:
         chat = settings.chat
         self._db = db
@@ -60,7 +66,7 @@ class Gateway:
         self._clock = clock
         self.instance = secrets.token_hex(4)
         self.online = Online()
-        self._new_id = IdMaker(clock)
+        self._new_id = new_id
         recent = Recent()
         self.receipts = Receipts(db, chat, metrics, self.instance, clock, self._pass_on)
         self.resend = Resend(db, chat, metrics, self.instance, self.receipts, recent)
@@ -112,6 +118,7 @@ class Gateway:
             max_frame_size=self._settings.max_frame,
             read_buffer_init_size=READ_BUFFER,
             logger_name=_quiet,
+            enable_auto_pong=False,
         )
 
     async def close(self) -> None:
@@ -146,6 +153,10 @@ class Gateway:
         if len(self.online.connections) >= self._settings.max_connections:
             log.warning("too_many_connections", most=self._settings.max_connections)
             return None
+        # RFC 6455 4.2.1: a list of tokens, one of which is Upgrade (Firefox sends more); picows wants it alone
+        tokens = request.headers.get("Connection", "").lower().split(",")
+        if "upgrade" in [token.strip() for token in tokens]:
+            request.headers["Connection"] = "Upgrade"
         return Listener(self._made, self._desk.receive, self._lost, self._settings.max_frame)
 
     def _made(self, transport: WSTransport) -> Connection:

@@ -33,6 +33,7 @@ class Listener(WSListener):
         connection = self._connection
         if connection is None:
             return
+        now = connection.heard = connection.now()
         kind = frame.msg_type
         if kind == WSMsgType.TEXT or kind == WSMsgType.BINARY:
             # binary is no part of the contract, and will not be read as JSON by accident
@@ -43,6 +44,10 @@ class Listener(WSListener):
                 self._parts = bytearray(data)
         elif kind == WSMsgType.CONTINUATION:
             self._continue(transport, connection, frame)
+        elif kind == WSMsgType.PING:
+            # answered by us, not by picows, so that pings of a client that reads nothing cost no memory
+            if not connection.unwritable and connection.bucket.spend(now):
+                transport.send_pong(frame.get_payload_as_bytes())
         elif kind == WSMsgType.CLOSE:
             connection.life.closing()
             transport.send_close(WSCloseCode.OK)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-from holdfast.chat import actions
+from holdfast.chat import actions, rules
 from holdfast.chat.actions import Audit, Move
 from holdfast.chat.model import CursorMoved, Kind
 from holdfast.clock import Clock
@@ -167,7 +167,7 @@ class Receipts:
         keys = sorted(self._collected)[:MOST_MOVES]
         batch = {key: self._collected.pop(key) for key in keys}
         audits, self._audits = self._audits, []
-        moves = [Move(*key, collected.delivered, collected.read) for key, collected in batch.items()]
+        moves = [Move(*key, each.delivered, each.read, each.kind) for key, each in batch.items()]
         try:
             moved = await self._db.write(actions.move_cursors, moves, audits)
         except HoldfastError as error:
@@ -205,7 +205,7 @@ class Receipts:
             move = by_key.get(key)
             for ack in collected.last.values():
                 self._log(ack, move)
-            if move is None:
+            if move is None or not self._is_passed_on(collected, move):
                 continue
             for (sender, ack_type), (seq, message) in collected.senders.items():
                 before = move.read_before if ack_type == "read" else move.delivered_before
@@ -215,6 +215,11 @@ class Receipts:
                     )
         if receipts:
             self._pass_on(receipts)
+
+    def _is_passed_on(self, collected: _Collected, move: CursorMoved) -> bool:
+        if collected.kind == Kind.SINGLE:
+            return True
+        return rules.passes_receipts_on(self._settings.group, move.members)
 
     def _log(self, ack: Ack, move: CursorMoved | None) -> None:
         is_read = ack.ack_type == "read"

@@ -5,7 +5,7 @@ CREATE TABLE conversation (
     id BIGINT PRIMARY KEY,
     kind SMALLINT NOT NULL,          -- 1 single, 2 group
     head BIGINT NOT NULL,            -- the msgSeq of the latest message: 1, 2, 3, … without a gap
-    revision BIGINT NOT NULL,        -- which membership this is; every join, leave and change of role makes the next
+    revision BIGINT NOT NULL,        -- which membership this is; every join and every leave makes the next
     members BIGINT NOT NULL,
     updated_ms BIGINT NOT NULL       -- wall time of the latest message
 )

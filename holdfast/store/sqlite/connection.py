@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import apsw
 import msgspec
@@ -20,7 +20,7 @@ from holdfast.errors import (
     ReadTooLong,
     StoreUnavailable,
 )
-from holdfast.store.statement import Parameter, Query, Statement
+from holdfast.store.statement import Parameter, Query, Statement, Value
 from holdfast.store.transaction import Snapshot, Transaction
 
 R = TypeVar("R")
@@ -164,15 +164,24 @@ class SqliteTransaction(SqliteSnapshot, Transaction):
         self._run(statement, parameters).fetchall()
         return self.connection.changes()
 
+    def execute_many(self, statement: Statement, rows: Sequence[tuple[Value, ...]]) -> None:
+        try:
+            self.connection.executemany(statement.sqlite, rows).fetchall()
+        except apsw.Error as error:
+            self._fail(error)
+
     def _run(self, statement: Statement, parameters: dict[str, Parameter]) -> apsw.Cursor:
         try:
             return super()._run(statement, parameters)
         except apsw.Error as error:
-            self.spoiled = True
-            said = translated(error)
-            if isinstance(said, AlreadyThere):
-                raise said from error
-            raise
+            self._fail(error)
+
+    def _fail(self, error: apsw.Error) -> NoReturn:
+        self.spoiled = True
+        said = translated(error)
+        if isinstance(said, AlreadyThere):
+            raise said from error
+        raise error
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:

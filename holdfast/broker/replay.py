@@ -1,0 +1,85 @@
+"""Retained messages for a new subscription (3.8.4): sent as the connection takes them, or put into the queue.
+
+A persistent session's messages of QoS 1 and 2 go into its queue before SUBACK leaves, so that a crash in the middle
+loses none of them. Everything else is a walk over the retained topics that goes on when there is room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from holdfast.broker.message import Message
+from holdfast.broker.retained import OURS
+from holdfast.broker.session.session import Session
+from holdfast.broker.topics import Grant
+
+if TYPE_CHECKING:
+    from holdfast.broker.broker import Broker
+    from holdfast.broker.peer import Peer
+
+TURN: Final = 500
+"""Messages that one session gets in a turn of the loop, so that others have theirs."""
+
+
+class Replay:
+    """One subscription's walk. `straight_only`: what is kept in the queue is there already."""
+
+    __slots__ = ("filter", "grant", "straight_only", "walk")
+
+    def __init__(self, name: str, grant: Grant, walk: Iterator[Message], *, straight_only: bool) -> None:
+        self.filter = name
+        self.grant = grant
+        self.walk = walk
+        self.straight_only = straight_only
+
+
+class Replays:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def turn(self, session: Session, peer: Peer) -> None:
+        """Goes on with a session's walks, as far as its connection and its window take it. What was written brings
+        it back (`Peer.flush`, `resume_writing`), and so do acknowledgements."""
+        high = self._broker.settings.high_water
+        left = TURN
+        while session.replays and peer.backlog < high:
+            replay = session.replays[0]
+            if not replay.straight_only and len(session.outgoing.waiting) > TURN:
+                return
+            if not left:
+                self._broker.turns.pump_later(session)
+                return
+            message = next(replay.walk, None)
+            if message is None:
+                session.replays.pop(0)
+                continue
+            left -= 1
+            self._one(session, peer, replay, message)
+
+    def _one(self, session: Session, peer: Peer, replay: Replay, message: Message) -> None:
+        grant = replay.grant
+        qos = min(grant.qos, message.qos)
+        identifiers = (grant.identifier,) if grant.identifier else ()
+        if qos:
+            if not replay.straight_only:
+                session.outgoing.add(session, message, qos, True, identifiers, replay=True)
+                self._broker.turns.pump_later(session)
+        elif self._broker.may_receive(session, message.topic):
+            self._broker.delivery.straight(peer, session, message, True, identifiers)
+
+    def keep(self, session: Session, walk: Iterator[Message], grant: Grant, most: int) -> bool:
+        """Puts up to `most` messages of QoS 1 and 2 into a persistent session's queue; True when that was all."""
+        identifiers = (grant.identifier,) if grant.identifier else ()
+        for message in walk:
+            qos = min(grant.qos, message.qos)
+            if not qos:
+                continue
+            if message.topic.startswith(OURS):
+                message = message.again()
+            entry = session.outgoing.add(session, message, qos, True, identifiers, replay=True)
+            self._broker.journal.enqueued(entry)
+            most -= 1
+            if not most:
+                return False
+        return True
