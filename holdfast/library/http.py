@@ -8,6 +8,7 @@ from litestar import Router
 from litestar.params import JSONBody, QueryParameter
 
 from holdfast.errors import Forbidden, InvalidField
+from holdfast.feed import Checksum
 from holdfast.http.body import StrictJson
 from holdfast.http.handlers import get, post
 from holdfast.http.idempotency import key_of
@@ -71,6 +72,12 @@ def router(library: Library, limits: Limits) -> Router:
         found = await library.pull(Asked(user, since, limit, epoch))
         return JsonPieces(found.pieces(), found.size, found.close)  # type: ignore[return-value]  # written already
 
+    @get("/library/checksum", summary="Is my copy complete?", security=[{"token": []}])
+    async def compare(user_id: UserId = None) -> Checksum:
+        """For each living entity: the first 8 bytes (big-endian) of SHA-256 over `entityType`, `serverId` and `version`,
+        separated by line feeds; `digest` is their sum modulo 2^64 in 16 hex digits."""
+        return await library.checksum(user_named(user_id))
+
     @post(
         "/library/push",
         summary="Send what was changed",
@@ -88,4 +95,4 @@ def router(library: Library, limits: Limits) -> Router:
             key = key_of(user, await request.body())
         return await library.push(user, key, wire.checked(data, fields))
 
-    return Router("/", route_handlers=[pull, push], tags=["library"])
+    return Router("/", route_handlers=[pull, compare, push], tags=["library"])

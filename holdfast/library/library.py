@@ -10,6 +10,7 @@ from holdfast.errors import HoldfastError, VersionConflict
 from holdfast.http.idempotency import Key
 from holdfast.library import actions, pull
 from holdfast.library.actions import Ground
+from holdfast.library.checksum import checksum
 from holdfast.library.ids import ServerIds
 from holdfast.library.metrics import LibraryMetrics
 from holdfast.library.model import Push, Pushed
@@ -47,6 +48,9 @@ class Library:
         self._metrics.pulled(found.rows)
         log.info("pull", userId=asked.user_id, since=asked.since, returned=found.rows)
         return found
+
+    async def checksum(self, user_id: int) -> feed.Checksum:
+        return await self._db.read(checksum, user_id)
 
     async def push(self, user_id: int, key: Key | None, push: Push) -> Pushed:
         ids = await self._ids.reserve(push.creates)

@@ -254,14 +254,14 @@ class Plan:
         return old is None or not old.is_live or old.key != row.key
 
     def _refuse_collisions(self) -> None:
-        holders: dict[str, int] = {}
+        holders: dict[str, Row] = {}
         for row in self.known.rows.values():
             if not row.is_live:
                 continue
-            other = holders.setdefault(row.key, row.id)
-            if other != row.id:
-                blamed = row.id if row.id in self._touched else other
-                raise KeyTaken(self._touched[blamed], WORD[Kind(row.kind)])
+            other = holders.setdefault(row.key, row)
+            if other is not row:
+                later = max(row, other, key=lambda each: each.version)
+                raise KeyTaken(self._touched[later.id], WORD[Kind(row.kind)])
 
     def _pdfs(self, rows: list[Row]) -> tuple[dict[str, int], dict[str, str]]:
         counted: dict[str, int] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
@@ -140,12 +140,17 @@ def _named(raw: bytes, why: str) -> HoldfastError:
     place = _PLACE.match(where.strip("`"))
     if place is None:
         return InvalidChange(None, f"{where.strip('`').removeprefix('$.') or 'body'}: {sentence}")
-    loosely: Callable[[bytes], Data] = msgspec.json.decode
-    changes = loosely(raw)[place[1]]
-    change = changes[int(place[2])] if isinstance(changes, list) else None
-    name = change.get("entityId") if isinstance(change, dict) else None
     field = place[3] or f"{place[1]}[{place[2]}]"
-    return InvalidChange(name if isinstance(name, str) else None, f"{field}: {sentence}")
+    return InvalidChange(_name_at(raw, place[1], int(place[2])), f"{field}: {sentence}")
+
+
+def _name_at(raw: bytes, array: str, index: int) -> str | None:
+    try:
+        change = _objects.decode(raw)[array][index]  # type: ignore[index]
+        name = change["entityId"]
+    except (msgspec.DecodeError, RecursionError, UnicodeError, LookupError, TypeError):
+        return None  # what comes behind the first mistake may be worse
+    return name if isinstance(name, str) else None
 
 
 # -- a pull's answer, for its description: `pull` writes it as text

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 from itertools import count
@@ -12,6 +13,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+import structlog
 
 from holdfast.blobs import BlobRoom
 from holdfast.blobs.model import hash_in_name
@@ -21,8 +23,9 @@ from holdfast.http.door import Door
 from holdfast.http.routes import application
 from holdfast.http.visit import Caller
 from holdfast.library.room import LibraryRoom
+from holdfast.log import configure
 from holdfast.metrics import Metrics
-from holdfast.settings import Settings
+from holdfast.settings import Log, Settings
 from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
 from tests.conftest import OpenStore
@@ -135,11 +138,13 @@ class Device:
 class House:
     """The room on a database, its doors, its files."""
 
-    def __init__(self, db: Database, folder: Path, clock: ManualClock, settings: Settings) -> None:
+    def __init__(
+        self, db: Database, folder: Path, clock: ManualClock, settings: Settings, metrics: Metrics
+    ) -> None:
         self.db = db
         self.clock = clock
         self.folder = folder
-        self.metrics = Metrics()
+        self.metrics = metrics
         self.blobs = BlobRoom(db, folder / "blobs", clock, settings.blobs, self.metrics)
         self.room = LibraryRoom(db, self.blobs, clock, settings, self.metrics)
         routes = application(self.room.routers(), settings.limits)
@@ -159,6 +164,14 @@ class House:
         return sorted(path.name for path in incoming.iterdir()) if incoming.exists() else []
 
 
+@pytest.fixture(autouse=True)
+def _short_logs() -> Iterator[None]:
+    """Without it each provoked mistake is printed with all its variables."""
+    configure(Log(format="json"), sys.stdout)
+    yield
+    structlog.reset_defaults()
+
+
 OpenHouse = Callable[..., AbstractAsyncContextManager[House]]
 
 
@@ -166,8 +179,9 @@ OpenHouse = Callable[..., AbstractAsyncContextManager[House]]
 async def opened(
     open_store: OpenStore, folder: Path, clock: ManualClock, settings: Settings
 ) -> AsyncIterator[House]:
-    async with open_store(MIGRATIONS) as db:
-        house = House(db, folder, clock, settings)
+    metrics = Metrics()
+    async with open_store(MIGRATIONS, metrics=metrics) as db:
+        house = House(db, folder, clock, settings, metrics)
         await house.room.start()
         try:
             yield house
