@@ -1,7 +1,8 @@
 """Random programs of several users and devices: whatever they do and in whatever order, after quiet every follower
 holds exactly what the server would show its user then, checksum included. On both databases.
 
-`HOLDFAST_PROGRAMS` multiplies how many programs are tried.
+`HOLDFAST_PROGRAMS` multiplies how many programs are tried. A program that fails is made shorter when `HOLDFAST_SHRINK`
+is set: that runs it again and again, for minutes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from contextlib import AsyncExitStack
 from typing import Any, ClassVar
 
 import httpx
-from hypothesis import HealthCheck
+from hypothesis import HealthCheck, Phase
 from hypothesis import settings as extent
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -29,6 +30,7 @@ from tests.ledger.house import HOME, LUNCH, House, Person, house, new_id
 
 PROGRAMS = int(12 * float(os.environ.get("HOLDFAST_PROGRAMS", "1")))
 STEPS = 40
+PHASES = [Phase.generate, *([Phase.shrink] if os.environ.get("HOLDFAST_SHRINK") else [])]
 PEOPLE = 4
 PHOTOS = [b"\xff\xd8\xff first", b"\x89PNG\r\n\x1a\n second", b"GIF89a third"]
 NEVER = {500, 401, 405, 422, 429}
@@ -239,6 +241,7 @@ def test_after_quiet_every_follower_holds_what_the_server_shows(settings: Settin
                 settings=extent(
                     max_examples=PROGRAMS,
                     stateful_step_count=STEPS,
+                    phases=PHASES,
                     deadline=None,
                     database=None,
                     suppress_health_check=list(HealthCheck),
