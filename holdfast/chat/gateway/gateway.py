@@ -195,6 +195,7 @@ class Gateway:
             now,
             settings.window,
             drop=marks.drop_when_unwritable,
+            most=2 * marks.high,
             close_after=marks.close_after_ms / 1000,
             on_room=self.resend.room,
         )
