@@ -111,6 +111,10 @@ class Gateway:
     def address(self) -> str | None:
         return spelled(self._listener) if self._listener is not None else None
 
+    @property
+    def epoch(self) -> str:
+        return self._doorkeeper.epoch
+
     # -- from bind to stop, as `Service` says
 
     def bind(self) -> None:
