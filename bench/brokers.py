@@ -26,8 +26,8 @@ Begin = Callable[[], tuple[Child, Callable[[], str | None]]]
 """Starts the process; the function says its address as soon as it is there."""
 
 OUR_SETTINGS = {
-    "broker.queue_max": 1_100_000,
-    "broker.queue_max_bytes": 1 << 30,
+    "broker.queue_count": 1_100_000,
+    "broker.queue_bytes": 1 << 30,
 }
 """The caps that the queue of a million has to be raised over; everything else is as anybody starts it."""
 

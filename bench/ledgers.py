@@ -14,7 +14,7 @@ from bench.load.notified import Listen
 from bench.load.post import ID, Ids, Post
 from bench.peers import kinto as kinto_server
 from bench.peers import pocketbase as pocketbase_server
-from bench.processes import talker
+from bench.processes import Talker, talker
 from bench.servers import Server, call, holdfast
 from bench.users import LIFTED, User, new_users
 
@@ -47,6 +47,8 @@ class Ledger(Struct):
     """The path of a request that has nothing to bring: an empty pull."""
     owner: User | None = None
     book: str = ""
+    listen: Callable[[], None] | None = None
+    """From here on the members of the shared book hear of what is in it."""
     filled: int = 0
 
     def fill_to(self, count: int) -> None:
@@ -125,7 +127,6 @@ def ours(folder: Path) -> Iterator[Ledger]:
         server.headers = owner.headers
         book, shared = new_book(server, owner, []), new_book(server, owner, members)
         logins = [Login(member.id, member.token) for member in members]
-        listeners.ask(Listen(server.addresses["mqtt"], logins), dict[str, float], 30)
         yield Ledger(
             server,
             create(book),
@@ -136,7 +137,12 @@ def ours(folder: Path) -> Iterator[Ledger]:
             lambda: empty_pull(server),
             owner,
             book,
+            lambda: _listen(listeners, server, logins),
         )
+
+
+def _listen(listeners: Talker, server: Server, logins: list[Login]) -> None:
+    listeners.ask(Listen(server.addresses["mqtt"], logins), dict[str, float], 30)
 
 
 @contextmanager

@@ -50,6 +50,7 @@ def run(
         facts = machine.facts(folder, PACKAGES)
         ours, *others = scenario.contenders
         wanted = [ours, *(c for c in others if not peers or c.name in peers or c.ceiling)]
+        wanted = [c for c in wanted if any(step.takes(c.name) for step in scenario.steps)]
         handles: dict[str, object] = {}
         for contender in wanted:
             say(f"starting {contender.name}")

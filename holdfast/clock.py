@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -47,4 +48,9 @@ class ManualClock:
 def rfc3339(ms: int) -> str:
     """`2026-02-18T06:00:00.123Z`, the spelling of every time on the wire."""
     seconds, millis = divmod(ms, 1000)
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{millis:03d}Z"
+    return f"{_second(seconds)}.{millis:03d}Z"
+
+
+@lru_cache(maxsize=4_096)  # what lies together was made together
+def _second(seconds: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))

@@ -45,6 +45,11 @@ def empty_pulls(ledger: Ledger, seconds: float) -> Values:
     return wrk.requests_per_second(ledger.server, seconds, what=ledger.nothing(), connections=64)
 
 
+def listen(ledger: Ledger) -> None:
+    if ledger.listen is not None:
+        ledger.listen()
+
+
 def fill(ledger: Ledger) -> None:
     ledger.fill_to(FILLED)
 
@@ -76,6 +81,7 @@ SCENARIO = Scenario(
             f"a bill, {MEMBERS} members notified, each at its best",
             (*CREATES, CONNECTIONS),
             shared_creates,
+            prepare=listen,
             only=only("pocketbase"),
         ),
         Step(

@@ -333,9 +333,14 @@ class Admission:
             self._spawn(self._reauthenticate(peer, connect, auth))
 
     def answered(self, peer: Peer, auth: Auth) -> None:
+        """AUTH within an exchange: the next step, by the method that the exchange began with [MQTT-4.12.0-5]."""
+        connect = peer.connect
         if auth.reason != Reason.CONTINUE_AUTHENTICATION or peer.answer is None or peer.answer.done():
-            peer.disconnect(Reason.PROTOCOL_ERROR, "nobody asked for this AUTH")
-            return
+            raise ProtocolError(Reason.PROTOCOL_ERROR, "MQTT-4.12.0-3", "nobody asked for this AUTH")
+        if connect is None or auth.authentication_method != connect.authentication_method:
+            raise ProtocolError(
+                Reason.PROTOCOL_ERROR, "MQTT-4.12.0-5", "the authentication method may not change"
+            )
         peer.answer.set_result(auth)
 
     async def _reauthenticate(self, peer: Peer, connect: Connect, auth: Auth) -> None:

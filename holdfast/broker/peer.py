@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 from holdfast.broker.hooks import Identity
 from holdfast.broker.packets import (
     V5,
+    V311,
     Auth,
     Connack,
     Connect,
@@ -42,6 +43,24 @@ if TYPE_CHECKING:
     from holdfast.broker.session.session import Session
 
 log = get_logger("broker")
+
+LEVEL_NOT_SPOKEN = "MQTT-3.1.2-2"
+SAID_TO_V3 = frozenset(
+    {
+        Reason.UNSUPPORTED_PROTOCOL_VERSION,
+        Reason.CLIENT_ID_NOT_VALID,
+        Reason.BAD_USER_NAME_OR_PASSWORD,
+        Reason.BAD_AUTHENTICATION_METHOD,
+        Reason.NOT_AUTHORIZED,
+        Reason.BANNED,
+        Reason.SERVER_UNAVAILABLE,
+        Reason.SERVER_BUSY,
+        Reason.QUOTA_EXCEEDED,
+        Reason.CONNECTION_RATE_EXCEEDED,
+        Reason.UNSPECIFIED,
+    }
+)
+"""Refusals that 3.1.1 has a return code for; the last five are its "server unavailable"."""
 
 
 class Stage(IntEnum):
@@ -323,12 +342,24 @@ class Peer:
     # -- the end
 
     def refuse(self, reason: Reason, text: str | None = None) -> None:
-        """Answers a CONNECT with no. A 3.1 client that cannot be told in its words is told that we are unavailable."""
+        """Answers a CONNECT with no. A 3.1.1 client that cannot be told in its words is told nothing
+        [MQTT-3.2.2-6 (3.1.1)]."""
         if self.stage is Stage.CLOSED:
             return
         self.broker.counters.refusals[reason.name.lower()] += 1
         log.info("client_refused", address=self.transport.address, reason=reason.name.lower(), why=text)
-        self.send(encode(Connack(reason=reason, reason_string=text), self.version))
+        if self.version == V5 or reason in SAID_TO_V3:
+            most = self.connect.maximum_packet_size if self.connect is not None else None
+            said = encode_within(Connack(reason=reason, reason_string=text), self.version, most)
+            if said is not None:
+                self.send(said)
+        self._close(will=False)
+
+    def refuse_level(self) -> None:
+        """A level that is not spoken here is answered in words of 3.1.1: they are the only ones that are asked for
+        [MQTT-3.1.2-2 (3.1.1)]; 5.0 leaves it open."""
+        self.broker.counters.refusals["unsupported_protocol_version"] += 1
+        self.send(encode(Connack(reason=Reason.UNSUPPORTED_PROTOCOL_VERSION), V311))
         self._close(will=False)
 
     def disconnect(self, reason: Reason, text: str | None = None, *, will: bool = True) -> None:
@@ -387,10 +418,15 @@ class Peer:
         self.broker.departures.left(self, will=will and was_open)
 
     def _refuse_bytes(self, error: ProtocolError) -> None:
+        """In 5.0 with the reason; a wrong CONNECT of 3.1.1 gets no answer [MQTT-3.1.4-1 (3.1.1)], nor does what is no
+        MQTT at all."""
         log.info("protocol_error", address=self.transport.address, clause=error.clause, why=error.message)
-        version_is_wrong = error.reason is Reason.UNSUPPORTED_PROTOCOL_VERSION
-        could_be_read = self.decoder.version is not None or version_is_wrong
-        if self.stage is Stage.ADMITTING or (self.stage is Stage.NEW and could_be_read):
+        if self.stage is Stage.NEW and self.decoder.version is None:
+            if error.clause == LEVEL_NOT_SPOKEN:
+                self.refuse_level()
+            else:
+                self._close(will=False)
+        elif self.stage is Stage.ADMITTING or self.stage is Stage.NEW:
             self.refuse(error.reason, error.message)
         else:
             self.disconnect(error.reason, error.message)

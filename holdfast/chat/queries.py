@@ -223,8 +223,9 @@ def place(view: Snapshot, message: int, user: int) -> Known | None:
     return Known(found, member is not None)
 
 
-def single_message(view: Snapshot, conversation: int, seq: int) -> list[Message]:
-    return view.rows(ABOVE, conversation=conversation, above=seq - 1, limit=1)
+def between(view: Snapshot, conversation: int, above: int, last: int) -> list[Message]:
+    found = view.rows(ABOVE, conversation=conversation, above=above, limit=max(1, last - above))
+    return [message for message in found if message.seq <= last]
 
 
 def last_id(view: Snapshot) -> int:

@@ -10,6 +10,7 @@ from holdfast.accounts.accounts import Accounts
 from holdfast.chat.gateway.gateway import Gateway
 from holdfast.chat.http import router
 from holdfast.clock import Clock
+from holdfast.cluster import Cluster, RedisCluster
 from holdfast.ids import IdMaker
 from holdfast.metrics import Metrics
 from holdfast.service import Service
@@ -22,7 +23,8 @@ class ChatRoom(Service):
         self, db: Database, accounts: Accounts, clock: Clock, settings: Settings, metrics: Metrics
     ) -> None:
         new_id = IdMaker(clock)
-        self.gateway = Gateway(db, accounts, clock, settings, metrics, new_id)
+        cluster = RedisCluster(settings.redis, metrics) if settings.redis.url else Cluster()
+        self.gateway = Gateway(db, accounts, clock, settings, metrics, new_id, cluster)
         self._router = router(db, settings, clock, new_id)
 
     def routers(self) -> Sequence[Router]:

@@ -21,12 +21,14 @@ HEAD = Query(
         (SELECT value FROM meta WHERE name = 'epoch'), (SELECT value FROM meta WHERE name = 'feed_swept_ms')
     """,
 )
+# CROSS JOIN: SQLite then begins with the entities, and not with whole logs of the owner's spaces.
 PLACES = Query(
     tuple[int, int, str, int, int, int, int, int],
     """
     SELECT g.space, g.kind, g.entity, g.seq, g.pos, g.fresh, l.base, l.cut
-    FROM feed_log g JOIN feed_link l ON l.space = g.space
-    WHERE g.entity = ANY(:entities) AND g.died_ms IS NULL AND l.owner = :owner AND l.inside = TRUE
+    FROM feed_log g CROSS JOIN feed_link l
+    WHERE g.entity = ANY(:entities) AND g.died_ms IS NULL
+        AND l.owner = :owner AND l.space = g.space AND l.inside = TRUE
     """,
 )
 

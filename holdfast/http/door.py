@@ -5,7 +5,6 @@ Runs for each request, so it counts its microseconds: plain ASGI, no layers. Wha
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import time
@@ -14,6 +13,7 @@ from itertools import count
 from typing import cast
 
 import msgspec
+from litestar import Litestar
 from litestar.enums import ScopeType
 from litestar.types import (
     ASGIApp,
@@ -31,6 +31,8 @@ from holdfast.clock import Clock
 from holdfast.errors import HoldfastError, Malformed, TooManyRequests
 from holdfast.http.compression import Inflater, inflater
 from holdfast.http.envelope import refusal
+from holdfast.http.express import Express
+from holdfast.http.patience import Patience
 from holdfast.http.rate import RateLimit
 from holdfast.http.visit import Authenticate, Caller, Visit
 from holdfast.log import request_context
@@ -52,10 +54,10 @@ class Door:
         http: Http,
         limits: Limits,
     ) -> None:
-        self._app = app
+        self._app = Express(app) if isinstance(app, Litestar) else app
         self._known = authenticate.known
         self._verify = authenticate.verify
-        self._body_timeout = http.body_timeout
+        self._patience = Patience(http.body_timeout)
         self._trust_proxy = http.trust_proxy
         self._by_user = RateLimit(limits.requests, clock)
         self._by_library_user = RateLimit(limits.library_requests, clock)
@@ -151,7 +153,7 @@ class Door:
         return None
 
     def _timed(self, receive: Receive, here: Visit) -> Receive:
-        limit = self._body_timeout
+        patience = self._patience
         arrived = False
 
         async def receive_in_time() -> HTTPReceiveMessage:
@@ -159,9 +161,9 @@ class Door:
             if arrived:  # whoever waits for the client to leave may wait for long
                 return cast("HTTPReceiveMessage", await receive())
             try:
-                async with asyncio.timeout(limit):
-                    message = cast("HTTPReceiveMessage", await receive())
+                message = cast("HTTPReceiveMessage", await patience.wait_for(receive()))
             except TimeoutError:
+                limit = patience.seconds
                 raise Malformed(f"The body did not arrive: nothing came for {limit:g} seconds.") from None
             if message["type"] == "http.disconnect":
                 raise Malformed("The body was cut: the client left in the middle of it.")

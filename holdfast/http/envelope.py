@@ -154,13 +154,17 @@ def refusal(error: HoldfastError, path: str, name: str) -> Refusal:
     return Refusal(error.status, headers, Failure(False, error.code(), error.reason, error.message, ts, data))
 
 
-def failed(request: AnyRequest, error: Exception) -> Response[bytes]:
-    """The exception handler of every route."""
+def refused(error: Exception, path: str, name: str) -> Refusal:
+    """Whatever was raised while a request was handled; what nobody foresaw is logged under the request's id."""
     ours = as_ours(error)
-    name, path = visit().request_id, request.scope["path"]
     if ours.status >= 500 and not isinstance(ours, Unavailable):
         log.error("request_failed", request_id=name, path=path, exc_info=error)
-    said = refusal(ours, path, name)
+    return refusal(ours, path, name)
+
+
+def failed(request: AnyRequest, error: Exception) -> Response[bytes]:
+    """The exception handler of every route."""
+    said = refused(error, request.scope["path"], visit().request_id)
     if isinstance(error, MethodNotAllowedException) and error.headers:
         said.headers.update({key: value for key, value in error.headers.items() if key.lower() == "allow"})
     body = _encode(said.body)

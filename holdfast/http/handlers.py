@@ -6,6 +6,7 @@ Litestar's own way there costs about a third of a small request.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypedDict, Unpack
 
 import msgspec
@@ -17,6 +18,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.types import ASGIApp, ExceptionHandlersMap, Receive, Scope, Send
 
+from holdfast.http.envelope import Refusal
 from holdfast.http.visit import visit
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
@@ -33,28 +35,35 @@ class Ready:
 class Reply(Ready):
     """A value on its way to the client."""
 
-    __slots__ = ("_body", "_status")
+    __slots__ = ("_body", "_headers", "_status")
 
-    def __init__(self, status: int, value: object) -> None:
+    def __init__(self, status: int, value: object, headers: Mapping[str, str] = {}) -> None:
         self._status = status
         self._body = _encode(value)
+        self._headers = headers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         here = visit()
         here.status = self._status
         here.sent = len(self._body)
-        await here.send(
-            {
-                "type": "http.response.start",
-                "status": self._status,
-                "headers": [
-                    _JSON,
-                    (b"content-length", b"%d" % len(self._body)),
-                    (b"x-request-id", here.request_id.encode()),
-                ],
-            }
-        )
+        headers = [
+            _JSON,
+            (b"content-length", b"%d" % len(self._body)),
+            (b"x-request-id", here.request_id.encode()),
+        ]
+        for name, value in self._headers.items():
+            headers.append((name.lower().encode(), value.encode()))
+        await here.send({"type": "http.response.start", "status": self._status, "headers": headers})
         await here.send({"type": "http.response.body", "body": self._body, "more_body": False})
+
+
+class Refused(Reply):
+    """An error on its way to the client."""
+
+    __slots__ = ()
+
+    def __init__(self, said: Refusal) -> None:
+        super().__init__(said.status, said.body, said.headers)
 
 
 class _Quick(HTTPRouteHandler):
@@ -74,6 +83,11 @@ class _Quick(HTTPRouteHandler):
         if isinstance(data, Response) or self.media_type != MediaType.JSON:
             return await super().to_response(app, data, request)
         return Reply(self.status_code, data)
+
+
+def is_quick(handler: HTTPRouteHandler) -> bool:
+    """Whether it was made by one of ours."""
+    return isinstance(handler, _Quick)
 
 
 class _Options(TypedDict, total=False):

@@ -100,4 +100,4 @@ class Redis(Struct, frozen=True, forbid_unknown_fields=True):
     url: Annotated[str, means("empty: none; or redis://host:port/0", secret=True)] = ""
     timeout_ms: Annotated[
         Count, means("milliseconds after which an answer of Redis is no longer waited for")
-    ] = 100
+    ] = 250

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import os
 import ssl
 from collections import deque
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
 
 import msgspec
 
@@ -41,7 +42,7 @@ from holdfast.broker.packets import (
 )
 from tests.broker.strictness import FAILED, Watch
 
-PATIENCE: Final = 20.0
+PATIENCE: Final = float(os.environ.get("HOLDFAST_TEST_PATIENCE", "20"))
 SHOWN: Final = 40
 
 P = TypeVar("P", bound=Packet)
@@ -51,16 +52,56 @@ class Unexpected(AssertionError):
     """Something else came, or nothing did; with the conversation so far."""
 
 
+class Wire(asyncio.Protocol):
+    """What came and whether it has ended; what came before a reset is not lost to it (as a stream would)."""
+
+    def __init__(self) -> None:
+        self.came = bytearray()
+        self.ended = False
+        self._changed = asyncio.Event()
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.came += data
+        self._changed.set()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.ended = True
+        self._changed.set()
+        self._writable.set()
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    async def read(self) -> bytes:
+        """What has come since, b"" at the end."""
+        while not self.came and not self.ended:
+            self._changed.clear()
+            await self._changed.wait()
+        data = bytes(self.came)
+        self.came.clear()
+        return data
+
+    async def write(self, data: bytes) -> None:
+        self.transport.write(data)
+        await self._writable.wait()
+
+
 class Client:
     """One connection. Packet identifiers of our own count up from 1."""
 
-    def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, version: int, name: str = ""
-    ) -> None:
+    def __init__(self, wire: Wire, version: int, name: str = "") -> None:
         self.version = version
         self.name = name
         self.connack = Connack()
-        self._reader, self._writer = reader, writer
+        self._wire = wire
         self._decoder = Decoder(Side.CLIENT, version)
         self._watch = Watch(version)
         self._came: deque[Packet] = deque()
@@ -73,8 +114,8 @@ class Client:
         """A connection on which nothing has been said."""
         host, _, port = address.rpartition(":")
         async with asyncio.timeout(PATIENCE):
-            reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
-        return cls(reader, writer, version)
+            _, wire = await asyncio.get_running_loop().create_connection(Wire, host, int(port), ssl=tls)
+        return cls(wire, version)
 
     @classmethod
     async def connected(
@@ -110,18 +151,17 @@ class Client:
     async def send(self, *packets: Packet) -> None:
         for packet in packets:
             self._watch.sent(packet)
-            self._said.append(f"→ {packet}")
+            self._said.append(f"→ {shown(packet)}")
         await self.send_bytes(b"".join(encode(packet, self.version) for packet in packets), silent=True)
 
     async def send_bytes(self, data: bytes, *, silent: bool = False) -> None:
         if not silent:
             self._said.append(f"→ {data[:60].hex(' ')}")
-        self._writer.write(data)
         try:
             async with asyncio.timeout(PATIENCE):
-                await self._writer.drain()
-        except (ConnectionError, TimeoutError) as error:
-            raise self.unexpected(f"could not send: {error!r}") from error
+                await self._wire.write(data)
+        except TimeoutError:
+            raise self.unexpected(f"could not send within {PATIENCE:g} s") from None
 
     def number(self) -> int:
         """The next packet identifier of our own."""
@@ -181,6 +221,18 @@ class Client:
         elif not isinstance(said, Disconnect) or said.reason != reason:
             raise self.unexpected(f"said {said} before it closed, not DISCONNECT {reason:#04x}")
 
+    async def closed_with_bytes(self) -> bytes:
+        """Until the server has closed; everything it said, as it came: for who spoke a version of its own."""
+        said = b""
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while data := await self._wire.read():
+                    said += data
+        except TimeoutError:
+            raise self.unexpected(f"was not closed within {PATIENCE:g} s") from None
+        self._ended = True
+        return said
+
     async def quiet(self) -> None:
         """Nothing is on its way to us."""
         await self.send(Pingreq())
@@ -191,11 +243,9 @@ class Client:
             raise self.unexpected("the connection has ended")
         try:
             async with asyncio.timeout(PATIENCE):
-                data = await self._reader.read(262_144)
+                data = await self._wire.read()
         except TimeoutError:
             raise self.unexpected(f"nothing came within {PATIENCE:g} s") from None
-        except ConnectionError:
-            data = b""
         if not data:
             self._ended = True
             self._said.append("← (end)")
@@ -203,7 +253,7 @@ class Client:
                 raise self.unexpected("the server closed")
             return
         for packet in self._decoder.receive_data(data):
-            self._said.append(f"← {packet}")
+            self._said.append(f"← {shown(packet)}")
             try:
                 self._came.append(self._watch.received(packet))
             except AssertionError as error:
@@ -314,11 +364,26 @@ class Client:
 
     def drop(self) -> None:
         """The network goes away: no DISCONNECT."""
-        self._writer.transport.abort()
+        self._wire.transport.abort()
 
     def stop_reading(self) -> None:
         """Nothing more is taken from the network, so that the server's buffers fill."""
-        self._reader._transport.pause_reading()  # type: ignore[attr-defined]
+        self._wire.transport.pause_reading()
+
+    def read_on(self) -> None:
+        self._wire.transport.resume_reading()
+
+
+def shown(packet: Packet) -> str:
+    """The fields that say something."""
+    names = packet.__struct_fields__
+    defaults = (msgspec.NODEFAULT,) * (
+        len(names) - len(packet.__struct_defaults__)
+    ) + packet.__struct_defaults__
+    told = [
+        f"{n}={getattr(packet, n)!r}" for n, d in zip(names, defaults, strict=True) if getattr(packet, n) != d
+    ]
+    return f"{type(packet).__name__.upper()} {' '.join(told)}"
 
 
 def without_duplicate(message: Publish) -> Publish:

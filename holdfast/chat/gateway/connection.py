@@ -56,6 +56,7 @@ class Connection:
         "is_connected",
         "left_in_log",
         "life",
+        "opened",
         "parked",
         "patience",
         "pending",
@@ -92,6 +93,7 @@ class Connection:
         self.session: Session | None = None
         self.device_id = ""
         self.generation = 0
+        self.opened = 0.0
         # what comes in
         self.bucket = bucket
         self.credit = 0

@@ -137,6 +137,11 @@ class Delivery:
             self._remember(conversation, found)
         return found
 
+    def concerns(self, conversation: int, revision: int) -> bool:
+        """Is a member connected here? Yes, if it is not known."""
+        group = self._groups.get(conversation)
+        return group is None or group.revision != revision or not group.users.isdisjoint(self._online.users)
+
     def mode(self, conversation: int, members: int) -> rules.Delivery:
         """How a group's messages travel at this moment."""
         group = self._groups.get(conversation)

@@ -16,6 +16,7 @@ from holdfast.chat.frames import Frame, encode
 from holdfast.chat.gateway.connection import Connection
 from holdfast.chat.gateway.online import Online
 from holdfast.chat.gateway.receipts import Receipts
+from holdfast.chat.gateway.relay import Relay
 from holdfast.chat.gateway.resend import Resend
 from holdfast.chat.gateway.seats import Seats
 from holdfast.chat.model import Standing
@@ -38,6 +39,7 @@ class Doorkeeper:
         seats: Seats,
         receipts: Receipts,
         resend: Resend,
+        relay: Relay,
     ) -> None:
         self._db = db
         self._accounts = accounts
@@ -46,6 +48,7 @@ class Doorkeeper:
         self._seats = seats
         self._receipts = receipts
         self._resend = resend
+        self._relay = relay
         self.epoch = ""
 
     async def authenticate(self, connection: Connection, frame: Frame) -> None:
@@ -102,6 +105,7 @@ class Doorkeeper:
         connection.session = session
         connection.device_id = frame.device_id or ""
         connection.generation = generation
+        connection.opened = connection.now()
         connection.life.authenticated()
         if connection.auth_timer is not None:
             connection.auth_timer.cancel()
@@ -112,7 +116,7 @@ class Doorkeeper:
             connection.error(Reason.SESSION_INVALID)
             return False
         newest = max(generation, self._seats.newest_here(session.user_id))
-        self._seats.settle(session.user_id, newest)
+        self._relay.opened(session.user_id, newest)
         self._begin(connection, standings)
         log.info(
             "connection_open", userId=session.user_id, connId=connection.id, deviceId=connection.device_id

@@ -25,6 +25,7 @@ from holdfast.chat.gateway.online import Online
 from holdfast.chat.gateway.posting import Posting
 from holdfast.chat.gateway.receipts import Receipt, Receipts
 from holdfast.chat.gateway.recent import Recent
+from holdfast.chat.gateway.relay import Relay
 from holdfast.chat.gateway.resend import Resend
 from holdfast.chat.gateway.rounds import Rounds
 from holdfast.chat.gateway.seats import Seats
@@ -32,6 +33,7 @@ from holdfast.chat.model import Gone, Revoked, Saved
 from holdfast.chat.rate import Bucket
 from holdfast.chat.reasons import Reason
 from holdfast.clock import Clock
+from holdfast.cluster import Cluster
 from holdfast.feed.epoch import EPOCH
 from holdfast.ids import IdMaker
 from holdfast.log import get_logger
@@ -57,6 +59,7 @@ class Gateway:
         settings: Settings,
         metrics: Metrics,
         new_id: IdMaker,
+        cluster: Cluster,
     ) -> None:
         chat = settings.chat
         self._db = db
@@ -72,18 +75,24 @@ class Gateway:
         self.resend = Resend(db, chat, metrics, self.instance, self.receipts, recent)
         self.delivery = Delivery(db, chat, metrics, self.online, self.resend, self.receipts, recent)
         seats = Seats(db, self.online, single=chat.single_session)
-        self._doorkeeper = Doorkeeper(db, accounts, clock, self.online, seats, self.receipts, self.resend)
+        self._cluster = cluster
+        self.relay = Relay(cluster, db, self.online, self.delivery, seats)
+        self.calling = Calling(db, chat, clock, metrics, self.online, self.relay, cluster, new_id)
+        self._doorkeeper = Doorkeeper(
+            db, accounts, clock, self.online, seats, self.receipts, self.resend, self.relay
+        )
         self._desk = Desk(
             db,
             chat,
             clock,
             metrics,
             self._doorkeeper,
-            Posting(db, chat, clock, metrics, self._new_id),
+            Posting(db, chat, clock, metrics, new_id, cluster),
             Acknowledging(db, chat, clock, metrics, self.receipts, recent),
-            Calling(),
+            self.calling,
         )
-        self._rounds = Rounds(db, chat, clock, self.online, seats, self.delivery)
+        self._rounds = Rounds(db, chat, clock, self.online, seats, self.delivery, self.calling, cluster)
+        cluster.on_back(self._rounds.compare_now)
         self._listener: socket.socket | None = None
         self._server: asyncio.Server | None = None
         self._closing = False
@@ -102,9 +111,10 @@ class Gateway:
     async def start(self) -> None:
         self._doorkeeper.epoch = await self._db.read(lambda view: view.one(EPOCH))
         self._new_id.above(await self._db.read(queries.last_id))
-        self._db.subscribe(Saved, self.delivery.saved)
-        self._db.subscribe(Revoked, self.delivery.revoked)
-        self._db.subscribe(Gone, self.delivery.gone)
+        await self._cluster.start(self._doorkeeper.epoch)
+        self._db.subscribe(Saved, self.relay.saved)
+        self._db.subscribe(Revoked, self.relay.revoked)
+        self._db.subscribe(Gone, self.relay.gone)
         self._accounts.sessions.on_session_ended(self._rounds.session_ended)
         self.resend.start()
         self._rounds.start()
@@ -138,12 +148,15 @@ class Gateway:
 
     async def stop(self) -> None:
         await self._rounds.stop()
+        await self.calling.stop()
+        await self.relay.stop()
         await self.resend.stop()
         await self.delivery.stop()
         await self.receipts.stop()
+        await self._cluster.stop()
 
     def _pass_on(self, receipts: Sequence[Receipt]) -> None:
-        self.delivery.pass_on(receipts)
+        self.relay.pass_on(receipts)
 
     # -- sockets
 
@@ -188,5 +201,7 @@ class Gateway:
             self._all_gone.set()
         if connection.user_id:
             self.online.unseat(connection)
+            if not self.online.of(connection.user_id):
+                self._cluster.left(connection.user_id)
             self.receipts.flush_soon()
             log.info("connection_lost", userId=connection.user_id, connId=connection.id)

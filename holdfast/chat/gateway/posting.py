@@ -15,9 +15,11 @@ from holdfast.chat import actions, queries
 from holdfast.chat.actions import Kept, Outcome, Rival
 from holdfast.chat.frames import Frame, SavedAck, encode, id_of
 from holdfast.chat.gateway.connection import Connection
+from holdfast.chat.gateway.shortcut import ShortCut
 from holdfast.chat.model import Draft, Kind, Target
 from holdfast.chat.reasons import Reason, Refused
 from holdfast.clock import Clock
+from holdfast.cluster import Cluster
 from holdfast.ids import IdMaker
 from holdfast.metrics import Metrics
 from holdfast.settings.chat import Chat
@@ -41,11 +43,20 @@ def address_of(frame: Frame) -> tuple[str, str | None]:
 
 
 class Posting:
-    def __init__(self, db: Database, settings: Chat, clock: Clock, metrics: Metrics, new_id: IdMaker) -> None:
+    def __init__(
+        self,
+        db: Database,
+        settings: Chat,
+        clock: Clock,
+        metrics: Metrics,
+        new_id: IdMaker,
+        cluster: Cluster,
+    ) -> None:
         self._db = db
         self._settings = settings
         self._clock = clock
         self._new_id = new_id
+        self._shortcut = ShortCut(cluster)
         self._pairs: OrderedDict[tuple[int, int], int] = OrderedDict()
         self._saved = metrics.counter("holdfast_chat_messages", "Messages from clients", "result")
 
@@ -97,15 +108,20 @@ class Posting:
             target = await self._target(connection.user_id, posts[0].frame)
         except Refused as refused:
             return [refused.reason] * len(drafts)
+        known = await self._shortcut.look(connection, target, drafts)
+        if known is not None:
+            return known
         device = connection.device_id if self._settings.ack_detail else None
         try:
-            return await self._send(target, connection.user_id, drafts, device)
+            outcomes = await self._send(target, connection.user_id, drafts, device)
         except Rival:
-            return [
+            outcomes = [
                 outcome
                 for draft in drafts
                 for outcome in await self._send(target, connection.user_id, [draft], device)
             ]
+        self._shortcut.keep(connection.user_id, target, drafts, outcomes)
+        return outcomes
 
     async def _send(
         self, target: Target, sender: int, drafts: list[Draft], device: str | None

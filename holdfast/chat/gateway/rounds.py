@@ -8,6 +8,8 @@ from collections.abc import Awaitable, Callable
 from holdfast.accounts.model import SessionsEnded
 from holdfast.chat import queries
 from holdfast.chat.frames import Frame, encode
+from holdfast.chat.gateway import calling
+from holdfast.chat.gateway.calling import Calling
 from holdfast.chat.gateway.connection import GOING_AWAY, Connection
 from holdfast.chat.gateway.delivery import Delivery
 from holdfast.chat.gateway.online import Online
@@ -16,12 +18,14 @@ from holdfast.chat.model import Kind
 from holdfast.chat.queries import Behind
 from holdfast.chat.reasons import Reason
 from holdfast.clock import Clock
+from holdfast.cluster import Cluster
 from holdfast.errors import HoldfastError, SessionInvalid
 from holdfast.log import get_logger
 from holdfast.settings.chat import Chat
 from holdfast.store import Database
 
 TICK_SECONDS = 1.0
+ROUTES_SECONDS = 30.0
 AT_ONCE = 200  # users whose conversations are compared in one read
 
 log = get_logger("chat")
@@ -36,6 +40,8 @@ class Rounds:
         online: Online,
         seats: Seats,
         delivery: Delivery,
+        phones: Calling,
+        cluster: Cluster,
     ) -> None:
         self._db = db
         self._settings = settings
@@ -43,6 +49,8 @@ class Rounds:
         self._online = online
         self._seats = seats
         self._delivery = delivery
+        self._calling = phones
+        self._cluster = cluster
         self._ping = encode(Frame(type="PING"))
         self._compare_now = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
@@ -52,6 +60,8 @@ class Rounds:
             asyncio.create_task(self._look_at_connections(), name="chat: connections"),
             asyncio.create_task(self._again(LOOK_SECONDS, self._seats.look), name="chat: seats"),
             asyncio.create_task(self._compare_heads(), name="chat: heads"),
+            asyncio.create_task(self._again(calling.LOOK_SECONDS, self._calling.look), name="chat: calls"),
+            asyncio.create_task(self._again(ROUTES_SECONDS, self._say_who_is_here), name="chat: routes"),
         ]
 
     async def stop(self) -> None:
@@ -60,7 +70,7 @@ class Rounds:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def compare_now(self) -> None:
-        """Pushes may have been lost."""
+        """Pushes may have been lost, and seats taken unheard."""
         self._compare_now.set()
 
     def session_ended(self, event: SessionsEnded) -> None:
@@ -114,7 +124,11 @@ class Rounds:
             # the next round may succeed, and without it a lost push would stay lost
             log.exception("round_failed")
 
+    async def _say_who_is_here(self) -> None:
+        self._cluster.still_here(tuple(self._online.users))
+
     async def _compare(self) -> None:
+        await self._seats.look()
         every = not self._settings.single_session
         users = list(self._online.users)
         for at in range(0, len(users), AT_ONCE):

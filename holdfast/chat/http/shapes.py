@@ -6,9 +6,10 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from holdfast.chat.calls import CallState
 from holdfast.chat.frames import MessageFrame, message_frame
 from holdfast.chat.history import Conversation, Messages, States
-from holdfast.chat.model import Group, Member, Message, Role
+from holdfast.chat.model import Call, Group, Member, Message, Role
 
 UserId = Annotated[str, Meta(examples=["7301444401234567"])]
 Seq = Annotated[str, Meta(examples=["42"])]
@@ -95,6 +96,24 @@ class UserBasic(Struct, frozen=True, rename="camel"):
     username: str
 
 
+class CallItem(Struct, frozen=True, rename="camel", omit_defaults=True):
+    call_id: str
+    caller_user_id: UserId
+    callee_user_id: UserId
+    call_kind: str
+    state: str
+    created_at: int
+    accepted_at: int | None = None
+    ended_at: int | None = None
+    call_reason: str | None = None
+
+
+class CallPage(Struct, frozen=True, rename="camel", omit_defaults=True):
+    items: list[CallItem]
+    has_more: bool
+    next_last_id: str | None = None
+
+
 def message_of(message: Message, user: int, peer: int) -> MessageFrame:
     """As the WebSocket would show it to the user."""
     to = 0 if not peer else (peer if message.sender == user else user)
@@ -163,4 +182,18 @@ def member_item(member: Member) -> MemberItem:
         last_delivered_msg_seq=str(member.delivered),
         last_read_msg_seq=str(member.read),
         muted_until=member.muted_until_ms or None,
+    )
+
+
+def call_item(call: Call) -> CallItem:
+    return CallItem(
+        call_id=str(call.id),
+        caller_user_id=str(call.caller),
+        callee_user_id=str(call.callee),
+        call_kind=call.kind,
+        state=CallState(call.state).name.lower(),
+        created_at=call.made_ms,
+        accepted_at=call.accepted_ms,
+        ended_at=call.ended_ms,
+        call_reason=call.why,
     )
