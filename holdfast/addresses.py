@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import json
+import os
 import socket
+from collections.abc import Mapping
 from functools import lru_cache
+from pathlib import Path
 
 from holdfast.errors import CannotStart
 
@@ -74,3 +78,10 @@ def spelled(listener: socket.socket) -> str:
     """The address a socket really has, as `HOST:PORT`."""
     host, port = listener.getsockname()[:2]
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def write_ready_file(path: Path, addresses: Mapping[str, str]) -> None:
+    """Appears in one step: whoever waits for it never reads half of it."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(addresses) + "\n", "utf-8")
+    os.replace(part, path)

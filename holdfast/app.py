@@ -7,8 +7,6 @@ stop:  doors take nothing new → requests under way end → rooms → store fin
 
 from __future__ import annotations
 
-import json
-import os
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -36,8 +34,7 @@ from holdfast.service import Service
 from holdfast.settings import Settings
 from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
-from holdfast.store.postgresql import PostgresqlDatabase
-from holdfast.store.sqlite import SqliteDatabase
+from holdfast.store.opening import database_of
 
 ROOMS = (
     "store",
@@ -48,6 +45,7 @@ ROOMS = (
     "ledger",
     "library",
     "chat",
+    "broker",
 )
 DAY_MS = 24 * 3600 * 1000
 
@@ -56,9 +54,7 @@ log = get_logger("app")
 
 def open_database(settings: Settings, folder: DataFolder, metrics: Metrics) -> Database:
     """The store that the settings name, not yet started."""
-    if settings.store.url:
-        return PostgresqlDatabase(settings.store, metrics)
-    return SqliteDatabase(folder.database, settings.store, metrics)
+    return database_of(settings.store, folder.database, metrics)
 
 
 def registration_is_open(settings: Settings) -> bool:
@@ -85,7 +81,7 @@ class App:
             registration_open=registration_is_open(settings),
         )
         self.blobs = BlobRoom(self.db, self.folder.blobs, self.clock, settings.blobs, self.metrics)
-        self.broker = BrokerRoom(self.db, self.accounts, self.clock, settings, self.metrics)
+        self.broker = BrokerRoom(self.db, self.accounts, self.clock, settings, self.metrics, self.folder)
         self.ledger = LedgerRoom(self.db, self.blobs, self.clock, settings, self.metrics, self.broker)
         self.library = LibraryRoom(self.db, self.blobs, self.clock, settings, self.metrics)
         self.chat = ChatRoom(self.db, self.accounts, self.clock, settings, self.metrics)
@@ -150,11 +146,10 @@ class App:
             found.update(service.addresses)
         return found
 
-    def write_ready_file(self, path: Path) -> None:
-        """Appears in one step: whoever waits for it never reads half of it."""
-        part = path.with_name(path.name + ".part")
-        part.write_text(json.dumps(self.addresses) + "\n", "utf-8")
-        os.replace(part, path)
+    def read_again(self) -> None:
+        """Takes what the operator changed in files that are read at the start: certificates."""
+        for service in self._services:
+            service.read_again()
 
     def trouble(self) -> str | None:
         """Why no traffic should come at the moment, or None."""

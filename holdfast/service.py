@@ -50,3 +50,7 @@ class Service:
     async def close(self) -> None: ...
 
     async def stop(self) -> None: ...
+
+    def read_again(self) -> None:
+        """The operator has changed a file that is read at the start (SIGHUP). A mistake in it is logged, and changes
+        nothing."""

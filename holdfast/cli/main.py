@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
+from holdfast.cli.broker import broker
 from holdfast.cli.keeping import backup, check, migrate, restore
 from holdfast.cli.serve import serve
 from holdfast.cli.settings import settings
@@ -42,6 +43,7 @@ def holdfast(
 
 cli.command()(serve)
 cli.command()(settings)
+cli.add_typer(broker, name="broker")
 cli.add_typer(user, name="user")
 cli.command()(token)
 cli.command()(check)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -32,6 +33,7 @@ from holdfast.settings.chat import Chat, Rate
 from holdfast.settings.doors import Listen
 from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
+from holdfast.store.sqlite import SqliteDatabase
 from tests.chat.phone import Phone
 from tests.conftest import OpenStore
 from tests.servers.stores import SqliteStores
@@ -40,6 +42,7 @@ CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
 PLENTY = Rate(1_000_000, 1_000_000, 1_000_000, 1_000_000)
 _group_ids = count(10**15)
+_far_ids = count(10**16, 1_000)
 QUICK = Chat(rate=PLENTY, ack_batch_ms=5)
 
 
@@ -54,6 +57,10 @@ class House:
         self.web = web
         self.ws = room.addresses["ws"]
         self._names = 0
+
+    @staticmethod
+    def new_id() -> int:
+        return next(_far_ids)
 
     async def user(self, name: str = "") -> int:
         self._names += 1
@@ -131,6 +138,14 @@ async def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
             await asyncio.sleep(0.005)
 
 
+class NewStores(SqliteStores):
+    """Another new store each time."""
+
+    def make(self, settings: Store = Store(), metrics: Metrics | None = None) -> SqliteDatabase:
+        self.path = self.path.with_name(f"{next(_group_ids)}.db")
+        return super().make(settings, metrics)
+
+
 class OpenHouse:
     """Opens a process on the test's store: again for a restart, or twice for two of them."""
 
@@ -186,7 +201,12 @@ async def house(open_house: OpenHouse) -> AsyncIterator[House]:
 
 
 @pytest.fixture
-async def sqlite_house(sqlite_stores: SqliteStores) -> AsyncIterator[House]:
-    """Where the database makes no difference."""
-    async with OpenHouse(sqlite_stores)() as opened:
+def sqlite_open(tmp_path: Path) -> OpenHouse:
+    """Where the database makes no difference; each time on a new store."""
+    return OpenHouse(NewStores(tmp_path))
+
+
+@pytest.fixture
+async def sqlite_house(sqlite_open: OpenHouse) -> AsyncIterator[House]:
+    async with sqlite_open() as opened:
         yield opened

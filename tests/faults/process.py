@@ -23,9 +23,17 @@ STOP_PATIENCE = 5.0  # the house promises to be gone by then
 LAST_WORDS = 3_000
 
 
+FREE_PORTS = {
+    f"HOLDFAST_LISTEN_{door}": "127.0.0.1:0" for door in ("MQTT", "MQTT_WS", "WS")
+}  # HTTP's is given as an option
+
+
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """A server takes every HOLDFAST_* for a setting: neither ours nor the developer's are meant for it."""
-    return {name: value for name, value in environment.items() if not name.startswith("HOLDFAST_")}
+    """A server takes every HOLDFAST_* for a setting: neither ours nor the developer's are meant for it. Its doors
+    open on free ports: others may be running."""
+    return FREE_PORTS | {
+        name: value for name, value in environment.items() if not name.startswith("HOLDFAST_")
+    }
 
 
 class DidNotStart(AssertionError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -66,14 +67,15 @@ class Doors:
             trust_proxy=settings.http.trust_proxy,
         )
         self._doors: list[_Door] = []
+        self._contexts: dict[str, ssl.SSLContext] = {}
         metrics.gauge(
             "holdfast_mqtt_connections",
-            "Connections at the MQTT doors, also those that have not said CONNECT yet",
+            "connections at the MQTT doors, also those that have not said CONNECT yet",
             lambda: self._gate.count,
         )
-        metrics.gauge(
+        metrics.tally(
             "holdfast_mqtt_turned_away",
-            "Connections that were closed at once because there were too many, since the start",
+            "connections that were closed at once because there were too many",
             lambda: self._gate.turned_away,
         )
 
@@ -97,6 +99,12 @@ class Doors:
         for door in self._doors:
             await door.open(self._settings.broker.high_water)
 
+    def read_again(self) -> None:
+        """Certificates that were renewed count for whoever comes from now on. Raises `CannotStart`."""
+        self._contexts.update(
+            {protocol: server_context(self._settings.tls, protocol) for protocol in self._contexts}
+        )
+
     def shut(self) -> None:
         """Takes nothing new; who is inside stays."""
         for door in self._doors:
@@ -119,5 +127,6 @@ class Doors:
         return WebSocketLayer(below, self._connect, self._manners)
 
     def _over_tls(self, protocol: str, above: Above) -> Above:
-        context, timeout = server_context(self._settings.tls, protocol), self._settings.broker.connect_timeout
-        return lambda below: TlsLayer(below, context, above, timeout)
+        self._contexts[protocol] = server_context(self._settings.tls, protocol)
+        timeout = self._settings.broker.connect_timeout
+        return lambda below: TlsLayer(below, self._contexts[protocol], above, timeout)

@@ -167,7 +167,7 @@ async def test_connections_are_limited_before_they_say_anything(open_house: Open
         except TimeoutError:
             here += 1
     assert here == 10 + 1 + 64, "a few more may come, to be told with a CONNACK why they must go"
-    assert b"holdfast_mqtt_turned_away 25.0" in house.metrics.exposition()
+    assert b"holdfast_mqtt_turned_away_total 25.0" in house.metrics.exposition()
 
 
 async def test_connections_of_one_address_are_limited_and_a_place_that_is_left_is_free(
