@@ -36,6 +36,13 @@ LIVING = Query(
     tuple[int, int, int],
     "SELECT kind, id, version FROM library_entity WHERE user_id = :user AND deleted_ms IS NULL",
 )
+SIZES = Query(
+    tuple[int, int],
+    """
+    SELECT version, octet_length(data) FROM library_entity WHERE user_id = :user AND version > :after
+    ORDER BY version LIMIT :limit
+    """,
+)
 # (here and in CHILDREN: left to itself, SQLite reads all that the user has and sifts it by the ids)
 BY_ID = Query(
     Row,
