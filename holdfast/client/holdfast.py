@@ -32,6 +32,7 @@ from holdfast.client.library.library import Library
 from holdfast.client.mqtt import Place
 from holdfast.client.network import Network
 from holdfast.client.news import Event, LoggedOut, News, Online, Status
+from holdfast.client.notes import PREFIX
 from holdfast.client.replica import Replica, Transaction
 from holdfast.client.tasks import Tasks
 from holdfast.client.timing import Timing, first_of
@@ -241,6 +242,15 @@ class Holdfast:
     def on_event(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Calls `listener` at each event; call what it answers to end that."""
         return self._news.listen(listener)
+
+    async def note(self, **texts: str) -> None:
+        """Remembers small texts of the app's own in the replica; `notes(path)` reads them."""
+
+        def keep(tx: Transaction) -> None:
+            for name, text in texts.items():
+                set_meta(tx, PREFIX + name, text)
+
+        await self._replica.write(keep)
 
     def network_returned(self) -> None:
         """Tell it what the operating system says: what waited for its next try goes now."""
