@@ -36,6 +36,13 @@ LIVING = Query(
     tuple[int, int, int],
     "SELECT kind, id, version FROM library_entity WHERE user_id = :user AND deleted_ms IS NULL",
 )
+SIZES = Query(
+    tuple[int, int],
+    """
+    SELECT version, octet_length(data) FROM library_entity WHERE user_id = :user AND version > :after
+    ORDER BY version LIMIT :limit
+    """,
+)
 BY_ID = Query(Row, f"SELECT {_ROW} FROM library_entity WHERE id = ANY(:ids) AND user_id = :user")
 BY_KEY = Query(
     Row,
