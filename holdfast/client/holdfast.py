@@ -270,15 +270,23 @@ class Holdfast:
 
     async def settled(self) -> None:
         """Until nothing waits to be sent that could be, and everything that the server had is here."""
-        while True:
-            changed = self._replica.watch((LEDGER, LIBRARY, CHAT))
-            try:
+        changed = self._replica.watch((LEDGER, LIBRARY, CHAT))
+        try:
+            while True:
+                changed.clear()
+                if self._transport == "mqtt" and await self._waits_for_mqtt():
+                    await first_of(changed, self._timing.sleep(SETTLE_SECONDS))
+                    continue
                 await self.refresh()
                 if not (await self.status()).pending:
                     return
                 await first_of(changed, self._timing.sleep(SETTLE_SECONDS))
-            finally:
-                self._replica.unwatch(changed)
+        finally:
+            self._replica.unwatch(changed)
+
+    async def _waits_for_mqtt(self) -> bool:
+        """Changes of the ledger that go up by themselves, as soon as there is a connection."""
+        return bool((await self.ledger.waiting()).pending)
 
     async def verify(self) -> bool | None:
         """Compares the replica with the server now; a difference is repaired. None: changes are on their way."""
