@@ -32,6 +32,7 @@ from holdfast.client.library.library import Library
 from holdfast.client.mqtt import Place
 from holdfast.client.network import Network
 from holdfast.client.news import Event, LoggedOut, News, Online, Status
+from holdfast.client.notes import PREFIX
 from holdfast.client.replica import Replica, Transaction
 from holdfast.client.tasks import Tasks
 from holdfast.client.timing import Timing, first_of
@@ -242,6 +243,15 @@ class Holdfast:
         """Calls `listener` at each event; call what it answers to end that."""
         return self._news.listen(listener)
 
+    async def note(self, **texts: str) -> None:
+        """Remembers small texts of the app's own in the replica; `notes(path)` reads them."""
+
+        def keep(tx: Transaction) -> None:
+            for name, text in texts.items():
+                set_meta(tx, PREFIX + name, text)
+
+        await self._replica.write(keep)
+
     def network_returned(self) -> None:
         """Tell it what the operating system says: what waited for its next try goes now."""
         self._network.network_returned()
@@ -260,15 +270,23 @@ class Holdfast:
 
     async def settled(self) -> None:
         """Until nothing waits to be sent that could be, and everything that the server had is here."""
-        while True:
-            changed = self._replica.watch((LEDGER, LIBRARY, CHAT))
-            try:
+        changed = self._replica.watch((LEDGER, LIBRARY, CHAT))
+        try:
+            while True:
+                changed.clear()
+                if self._transport == "mqtt" and await self._waits_for_mqtt():
+                    await first_of(changed, self._timing.sleep(SETTLE_SECONDS))
+                    continue
                 await self.refresh()
                 if not (await self.status()).pending:
                     return
                 await first_of(changed, self._timing.sleep(SETTLE_SECONDS))
-            finally:
-                self._replica.unwatch(changed)
+        finally:
+            self._replica.unwatch(changed)
+
+    async def _waits_for_mqtt(self) -> bool:
+        """Changes of the ledger that go up by themselves, as soon as there is a connection."""
+        return bool((await self.ledger.waiting()).pending)
 
     async def verify(self) -> bool | None:
         """Compares the replica with the server now; a difference is repaired. None: changes are on their way."""

@@ -160,7 +160,8 @@ class Http:
                     )
                 yield answer
         except (httpx.TransportError, httpx.DecodingError) as error:
-            raise Unanswered(f"{method} {path}: {type(error).__name__} {error}".strip()) from error
+            why = str(error) or type(error).__name__
+            raise Unanswered(f"no answer from {self.address} ({why})") from error
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:

@@ -36,7 +36,22 @@ LIVING = Query(
     tuple[int, int, int],
     "SELECT kind, id, version FROM library_entity WHERE user_id = :user AND deleted_ms IS NULL",
 )
-BY_ID = Query(Row, f"SELECT {_ROW} FROM library_entity WHERE id = ANY(:ids) AND user_id = :user")
+SIZES = Query(
+    tuple[int, int],
+    """
+    SELECT version, octet_length(data) FROM library_entity WHERE user_id = :user AND version > :after
+    ORDER BY version LIMIT :limit
+    """,
+)
+# (here and in CHILDREN: left to itself, SQLite reads all that the user has and sifts it by the ids)
+BY_ID = Query(
+    Row,
+    f"""
+    SELECT {_ROW} FROM library_entity
+    --sqlite: NOT INDEXED
+    WHERE id = ANY(:ids) AND user_id = :user
+    """,
+)
 BY_KEY = Query(
     Row,
     f"""
@@ -49,9 +64,11 @@ CHILDREN = Query(
     Row,
     f"""
     SELECT {_ROW} FROM library_entity
+        --sqlite: INDEXED BY library_entity_score
         WHERE score_id = ANY(:ids) AND deleted_ms IS NULL AND user_id = :user
     UNION ALL
     SELECT {_ROW} FROM library_entity
+        --sqlite: INDEXED BY library_entity_setlist
         WHERE setlist_id = ANY(:ids) AND deleted_ms IS NULL AND user_id = :user
     """,
 )

@@ -221,6 +221,14 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
+async def until_read(speaker: Speaker) -> None:
+    """Waits until the broker reads again from this connection."""
+    async with asyncio.timeout(PATIENCE):
+        while not speaker.wire.is_reading:
+            speaker.wire.arrived.clear()
+            await speaker.wire.arrived.wait()
+
+
 class House:
     """A broker on a store, and everyone who speaks to it."""
 

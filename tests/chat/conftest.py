@@ -17,11 +17,11 @@ from litestar.routes import HTTPRoute
 from holdfast import feed
 from holdfast.accounts import Accounts
 from holdfast.accounts.model import Grant
-from holdfast.chat import group_actions, group_queries, queries
+from holdfast.chat import actions, group_actions, group_queries, queries
 from holdfast.chat.check import problems
 from holdfast.chat.group_actions import NewGroup
 from holdfast.chat.http.governing import new_codes
-from holdfast.chat.model import Member
+from holdfast.chat.model import Draft, Kind, Member, Target
 from holdfast.chat.room import ChatRoom
 from holdfast.clock import Clock, SystemClock
 from holdfast.http.door import Door
@@ -42,6 +42,7 @@ CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
 PLENTY = Rate(1_000_000, 1_000_000, 1_000_000, 1_000_000)
 _group_ids = count(10**15)
+_names = count(1)
 _far_ids = count(10**16, 1_000)
 QUICK = Chat(rate=PLENTY, ack_batch_ms=5)
 
@@ -56,15 +57,13 @@ class House:
         self.metrics = metrics
         self.web = web
         self.ws = room.addresses["ws"]
-        self._names = 0
 
     @staticmethod
     def new_id() -> int:
         return next(_far_ids)
 
     async def user(self, name: str = "") -> int:
-        self._names += 1
-        return (await self.accounts.add_user(name or f"user-{self._names}", "correct horse")).id
+        return (await self.accounts.add_user(name or f"user-{next(_names)}", "correct horse")).id
 
     async def users(self, count: int) -> list[int]:
         return [await self.user() for _ in range(count)]
@@ -110,6 +109,13 @@ class House:
 
     async def leave(self, group: int, user: int) -> None:
         await self.db.write(group_actions.leave, group, user)
+
+    async def save(self, sender: int, group: int, body: str) -> None:
+        """Straight into the log and out to whoever is online."""
+        target, key = Target(group, Kind.GROUP, 0), self.new_id()
+        draft = Draft(key, f"saved-{key}", "TEXT", body, 1)
+        (kept,) = await self.db.write(actions.send, target, sender, [draft])
+        assert isinstance(kept, actions.Kept)
 
     async def cursor_in(self, conversation: int, user: int) -> tuple[int, int]:
         member = await self.member(conversation, user)
@@ -208,5 +214,12 @@ def sqlite_open(tmp_path: Path) -> OpenHouse:
 
 @pytest.fixture
 async def sqlite_house(sqlite_open: OpenHouse) -> AsyncIterator[House]:
+    async with sqlite_open() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sqlite_cursors(sqlite_open: OpenHouse) -> AsyncIterator[House]:
+    """One for all the examples of a random test."""
     async with sqlite_open() as opened:
         yield opened

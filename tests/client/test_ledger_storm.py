@@ -7,7 +7,6 @@ import os
 import random
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from holdfast.client.holdfast import Transport
 from tests.acceptance.serving import PASSWORD
 from tests.client.http_proxy import HttpProxy
 from tests.client.hurried import hurried
+from tests.client.mqtt_proxy import MqttProxy
 from tests.client.weather import Weather
 from tests.client.world import World, until
 
@@ -178,8 +178,9 @@ async def storm(world: World, seed: int, transport: Transport) -> AsyncIterator[
     weather.calm = True
     async with AsyncExitStack() as ends:
         http = await ends.enter_async_context(HttpProxy(weather, lambda: world.doors["http"]))
+        mqtt = await ends.enter_async_context(MqttProxy(weather, lambda: world.doors["mqtt"]))
         program = Program(seed, world, weather, transport)
-        await program.begin({**world.doors, "http": http.address})
+        await program.begin({**world.doors, "http": http.address, "mqtt": mqtt.address})
         try:
             yield program
         finally:
@@ -187,11 +188,12 @@ async def storm(world: World, seed: int, transport: Transport) -> AsyncIterator[
                 await app.close()
 
 
+@pytest.mark.parametrize("transport", ["http", "mqtt"])
 @pytest.mark.parametrize("seed", range(STORMS))
-async def test_after_any_storm_over_http_all_replicas_and_the_server_are_equal(
-    world: World, tmp_path: Path, seed: int
+async def test_after_any_storm_all_replicas_and_the_server_are_equal(
+    world: World, seed: int, transport: Transport
 ) -> None:
-    async with storm(world, seed, "http") as program:
+    async with storm(world, seed, transport) as program:
         for _ in range(STEPS):
             await program.step()
         await program.settle()

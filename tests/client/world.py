@@ -91,4 +91,5 @@ class World:
     async def restart(self) -> None:
         """Killed and started on the same ports."""
         self.server.kill()
-        await self.server.start("--http", self.doors["http"], "--mqtt", self.doors.get("mqtt", "127.0.0.1:0"))
+        same = ("http", "mqtt", "ws")
+        await self.server.start(*(part for door in same for part in (f"--{door}", self.doors[door])))

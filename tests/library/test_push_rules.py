@@ -20,6 +20,11 @@ from tests.library.conftest import (
     update,
     versions,
 )
+from tests.library.shared import ann, bob, house, stores
+
+__all__ = ["ann", "bob", "house", "stores"]  # the fixtures of this module
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # -- parents
 

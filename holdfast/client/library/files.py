@@ -51,6 +51,10 @@ class FileQueue:
         self._contents = contents
         self._news = news
 
+    async def waiting(self) -> int:
+        """Bytes that are still to go up."""
+        return await self._replica.read(_bytes_waiting)
+
     # -- up
 
     async def upload_all(self, *, at_once: bool = False) -> None:
@@ -209,6 +213,12 @@ def _proof(path: Path, challenge: Claim) -> str:
         file.seek(challenge.offset)
         digest.update(file.read(challenge.length))
     return digest.hexdigest()
+
+
+def _bytes_waiting(view: View) -> int:
+    return view.number(
+        "SELECT coalesce(sum(size), 0) FROM library_file WHERE uploaded = 0 AND refusal IS NULL"
+    )
 
 
 def _next_waiting(view: View) -> Waiting | None:
