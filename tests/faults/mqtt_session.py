@@ -88,21 +88,32 @@ class Session:
 
     async def connect(self, address: str) -> None:
         """Opens a connection and waits until it has ended. CONNACK sets `up`."""
-        host, _, port = address.rpartition(":")
-        loop = asyncio.get_running_loop()
         try:
-            _, link = await loop.create_connection(lambda: Link(self), host, int(port))
+            link = await self.open(address)
         except OSError:
             return
         try:
             await link.ended.wait()
         finally:
             link.cut()
-            self.up.clear()
-            self._link = None
+            if self._link is link:
+                self.up.clear()
+                self._link = None
+
+    async def open(self, address: str) -> Link:
+        """A connection, which takes the session from the one before it."""
+        host, _, port = address.rpartition(":")
+        loop = asyncio.get_running_loop()
+        _, link = await loop.create_connection(lambda: Link(self), host, int(port))
+        return link
+
+    def has(self, link: Link) -> bool:
+        """A newer connection has taken the session from all that came before."""
+        return self._link is link
 
     def begins(self, link: Link) -> None:
         self._link = link
+        self.up.clear()
         fields: dict[str, object] = {}
         if self.version == V5:
             fields = {"session_expiry": self.kept, "receive_maximum": 50}
@@ -251,6 +262,7 @@ class Link(asyncio.Protocol):
 
     def __init__(self, session: Session) -> None:
         self.ended = asyncio.Event()
+        self.goodbye: int | None = None
         self._session = session
         self._decoder = Decoder(Side.CLIENT, session.version)
         self._out: list[bytes] = []
@@ -262,7 +274,9 @@ class Link(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         try:
             for packet in self._decoder.receive_data(data):
-                if not self._transport.is_closing():
+                if isinstance(packet, Disconnect):
+                    self.goodbye = packet.reason
+                elif self._session.has(self) and not self._transport.is_closing():
                     self._session.hears(packet)
         except Lost as lost:
             self._session.broken(lost)
