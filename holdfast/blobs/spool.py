@@ -1,7 +1,7 @@
-"""Bytes on their way from the loop to a temporary file: gathered into pieces, hashed and written on a thread.
+"""Bytes on their way from the loop to a temporary file: gathered into pieces, hashed and written on threads.
 
-While one piece is hashed and written the next one is gathered, so a sender waits only for the slower of the two, and
-memory holds two pieces, whatever the size of the file. Knows nothing about blobs.
+While one piece is hashed (by each hash on a thread of its own) and written the next one is gathered, so a sender waits
+only for the slowest of them, and memory holds two pieces, whatever the size of the file. Knows nothing about blobs.
 """
 
 from __future__ import annotations
@@ -55,8 +55,12 @@ class Spool:
         await self._run(self._remove)
 
     def _start_writing(self) -> None:
-        pieces, self._gathered, self._gathered_bytes = self._gathered, [], 0
-        self._under_way = self._run(lambda: self._write(pieces))
+        piece = b"".join(self._gathered)  # one, since each call of a hash hands the interpreter over once
+        self._gathered, self._gathered_bytes = [], 0
+        jobs: list[Callable[[], None]] = [lambda: self._write(piece)]
+        if self._digesting is not None:
+            jobs += self._digesting.jobs(piece)
+        self._under_way = asyncio.ensure_future(_all([self._run(job) for job in jobs]))
 
     def _run(self, job: Callable[[], None]) -> asyncio.Future[None]:
         return asyncio.get_running_loop().run_in_executor(self._threads, job)
@@ -69,13 +73,18 @@ class Spool:
 
     # -- on a thread
 
-    def _write(self, pieces: list[bytes]) -> None:
+    def _write(self, piece: bytes) -> None:
         if self._file is None:
             self._file = self._incoming.create(self._name)
-        if self._digesting is not None:
-            self._digesting.update(pieces)
-        self._file.append(pieces)
+        self._file.append([piece])
 
     def _remove(self) -> None:
         if self._file is not None:
             self._file.discard()
+
+
+async def _all(jobs: list[asyncio.Future[None]]) -> None:
+    """Until the last of them is done, also when one fails: nothing may go on behind the back of whoever cleans up."""
+    await asyncio.wait(jobs)
+    for job in jobs:
+        job.result()
