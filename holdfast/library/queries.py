@@ -43,7 +43,15 @@ SIZES = Query(
     ORDER BY version LIMIT :limit
     """,
 )
-BY_ID = Query(Row, f"SELECT {_ROW} FROM library_entity WHERE id = ANY(:ids) AND user_id = :user")
+# (here and in CHILDREN: left to itself, SQLite reads all that the user has and sifts it by the ids)
+BY_ID = Query(
+    Row,
+    f"""
+    SELECT {_ROW} FROM library_entity
+    --sqlite: NOT INDEXED
+    WHERE id = ANY(:ids) AND user_id = :user
+    """,
+)
 BY_KEY = Query(
     Row,
     f"""
@@ -56,9 +64,11 @@ CHILDREN = Query(
     Row,
     f"""
     SELECT {_ROW} FROM library_entity
+        --sqlite: INDEXED BY library_entity_score
         WHERE score_id = ANY(:ids) AND deleted_ms IS NULL AND user_id = :user
     UNION ALL
     SELECT {_ROW} FROM library_entity
+        --sqlite: INDEXED BY library_entity_setlist
         WHERE setlist_id = ANY(:ids) AND deleted_ms IS NULL AND user_id = :user
     """,
 )
