@@ -50,6 +50,7 @@ class Chat(Struct):
     folder: Path
     window: int = WINDOW
     at_least_seconds: float = 0.0
+    connected: bool = False
     best: float = 0.0
     """Messages a second that it has reached."""
 
@@ -58,6 +59,9 @@ class Chat(Struct):
         return self.server.addresses[self.door]
 
     def connect(self) -> None:
+        if self.connected:
+            return
+        self.connected = True
         logins = self.new_logins(2 * PAIRS)
         self.talk.ask(Connect(self.address, logins), dict[str, float], SECONDS)
 
@@ -68,6 +72,12 @@ class Chat(Struct):
         cpu = (tree.cpu_seconds(self.server.pid) - used) / said["done"] * 1e6
         self.best = max(self.best, said["rate"])
         return {**said, "cpu": cpu}
+
+    def find_best(self) -> None:
+        """For a run of the next step alone."""
+        self.connect()
+        if not self.best:
+            self.pairs(2.0)
 
     def at_half(self, seconds: float) -> Values:
         """At half of the best rate that was seen: how long a message takes when the server is not pressed."""

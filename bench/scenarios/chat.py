@@ -35,6 +35,7 @@ SCENARIO = Scenario(
             "the same pairs at half of the best rate",
             (Measure("pace", "messages/s", "paced at"), P50, P99),
             Chat.at_half,
+            prepare=Chat.find_best,
             warm_up=False,
             only=frozenset((OURS, "ejabberd-archive", "ejabberd")),
         ),
