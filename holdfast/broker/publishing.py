@@ -257,6 +257,7 @@ class Publishing:
         received = self._broker.router.route(plan, message)
         if message.retain:
             if not self._broker.retained_messages.keep(message):
+                self._broker.counters.drops["not_retained"] += 1
                 return Reason.QUOTA_EXCEEDED
             if message.qos:
                 self._broker.journal.holds(message)
