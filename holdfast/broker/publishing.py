@@ -25,6 +25,7 @@ from holdfast.broker.packets import (
     encode,
     payload_fits_its_format,
 )
+from holdfast.broker.packets.reason import FAILURE
 from holdfast.broker.peer import Peer, Waiting
 from holdfast.broker.router import Plan
 from holdfast.broker.session.session import Session
@@ -33,6 +34,8 @@ from holdfast.log import get_logger
 
 if TYPE_CHECKING:
     from holdfast.broker.broker import Broker
+
+PUBACK_HEAD: Final = encode(Puback(1), V5)[:2]
 
 log = get_logger("broker")
 
@@ -297,10 +300,13 @@ class Publishing:
             return
         said = reason if peer.version == V5 else Reason.SUCCESS
         if packet.qos == 1:
-            frame = encode(Puback(packet.packet_id, said), peer.version)
+            if said is Reason.SUCCESS:  # what nearly every message is answered with
+                frame = PUBACK_HEAD + packet.packet_id.to_bytes(2, "big")
+            else:
+                frame = encode(Puback(packet.packet_id, said), peer.version)
         else:
             frame = encode(Pubrec(packet.packet_id, said), peer.version)
-            if said < Reason.UNSPECIFIED:
+            if said < FAILURE:
                 self._receive_id(session, packet.packet_id)
                 if session.persistent:
                     self._broker.journal.holds(message)
