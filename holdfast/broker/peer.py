@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 log = get_logger("broker")
 
+SECONDS_BETWEEN_LINES = 10.0
 LEVEL_NOT_SPOKEN = "MQTT-3.1.2-2"
 SAID_TO_V3 = frozenset(
     {
@@ -166,7 +167,7 @@ class Peer:
         self.is_plain = True
         """It takes every PUBLISH as all others of its version do: no aliases, no maximum size."""
         self.meter: Meter | None = None
-        self.reported = 0.0
+        self.reported = -SECONDS_BETWEEN_LINES
 
     @property
     def version(self) -> int:
@@ -278,6 +279,14 @@ class Peer:
     @property
     def is_held(self) -> bool:
         return bool(self._holds)
+
+    def is_worth_a_line(self) -> bool:
+        """Whether the log hears of another mistake of this client: a flood of them is one line in ten seconds."""
+        now = self.broker.clock.monotonic()
+        if now - self.reported < SECONDS_BETWEEN_LINES:
+            return False
+        self.reported = now
+        return True
 
     # -- out
 

@@ -187,7 +187,8 @@ class Publishing:
 
     def _deny(self, peer: Peer, session: Session, packet: Publish, topic: str, why: Reason) -> None:
         """Not taken: 5.0 is told so, 3.1.1 has no words for it [MQTT-3.3.5-2 (3.1.1)]."""
-        log.info("publish_denied", client=session.client_id, topic=topic, reason=why.name.lower())
+        if peer.is_worth_a_line():
+            log.info("publish_denied", client=session.client_id, topic=topic, reason=why.name.lower())
         if why is Reason.NOT_AUTHORIZED:
             self._broker.counters.drops["not_allowed_to_publish"] += 1
             if self._closes_denied and peer.version != V5:
