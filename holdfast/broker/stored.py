@@ -1,6 +1,7 @@
 """A stopped broker, as its store shows it: the same values that `inspection` gives of a running one. Reads only.
 
-What was only in memory is not here: sessions that do not last, what was dropped.
+What was only in memory is not here: sessions that do not last, what was dropped. Nothing is in flight to a client that
+is away; what was sent to it before shows as `sent` in its queue.
 """
 
 from __future__ import annotations
@@ -29,15 +30,13 @@ class _Session(Struct, frozen=True):
     disconnected_ms: int | None
     sent: int
     subscriptions: int
-    inflight: int
     queued: int
     queued_bytes: int
 
 
 _SESSION = """SELECT s.id, s.key, s.client_id, s.owner, s.version, s.expiry_s, s.disconnected_ms, s.sent,
     (SELECT COUNT(*) FROM broker_subscription b WHERE b.session_id = s.id),
-    (SELECT COUNT(*) FROM broker_queue q WHERE q.session_id = s.id AND q.number <= s.sent),
-    (SELECT COUNT(*) FROM broker_queue q WHERE q.session_id = s.id AND q.number > s.sent),
+    (SELECT COUNT(*) FROM broker_queue q WHERE q.session_id = s.id),
     (SELECT CAST(COALESCE(SUM(q.size), 0) AS BIGINT) FROM broker_queue q WHERE q.session_id = s.id)
     FROM broker_session s"""
 SESSIONS = Query(_Session, f"{_SESSION} WHERE s.key > :after ORDER BY s.key LIMIT :limit")
@@ -135,7 +134,7 @@ def _info(stored: _Session, cut_off_ms: int) -> SessionInfo:
         since_ms=since_ms,
         expires_ms=None if stored.expiry_s is None else since_ms + stored.expiry_s * 1000,
         subscriptions=stored.subscriptions,
-        inflight=stored.inflight,
+        inflight=0,
         queued=stored.queued,
         queued_bytes=stored.queued_bytes,
         dropped=0,
