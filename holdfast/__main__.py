@@ -1,5 +1,5 @@
 """`python -m holdfast` is `holdfast`."""
 
-from holdfast.cli.main import main
+from holdfast.cli.start import main
 
 main()

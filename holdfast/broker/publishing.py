@@ -250,6 +250,7 @@ class Publishing:
         message.waiting = 1  # nothing is settled before it is routed
         reason = self.route(plan, message)
         self._answer(peer, session, packet, message, reason)
+        self._broker.turns.commit_later()  # a retained message may be all that there is to write, and nobody gets it
 
     def route(self, plan: Plan, message: Message) -> Reason:
         """To everybody, and into the retained store."""

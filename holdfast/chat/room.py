@@ -23,8 +23,8 @@ class ChatRoom(Service):
         self, db: Database, accounts: Accounts, clock: Clock, settings: Settings, metrics: Metrics
     ) -> None:
         new_id = IdMaker(clock)
-        cluster = RedisCluster(settings.redis, metrics) if settings.redis.url else Cluster()
-        self.gateway = Gateway(db, accounts, clock, settings, metrics, new_id, cluster)
+        self.cluster: Cluster = RedisCluster(settings.redis, metrics) if settings.redis.url else Cluster()
+        self.gateway = Gateway(db, accounts, clock, settings, metrics, new_id, self.cluster)
         self._router = router(db, settings, clock, new_id)
 
     def routers(self) -> Sequence[Router]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast import __version__
+from holdfast.cli.app import app
 from holdfast.cli.broker import broker
 from holdfast.cli.keeping import backup, check, migrate, restore
 from holdfast.cli.serve import serve
@@ -42,6 +43,7 @@ def holdfast(
 
 
 cli.command()(serve)
+cli.add_typer(app, name="app")
 cli.command()(settings)
 cli.add_typer(broker, name="broker")
 cli.add_typer(user, name="user")

@@ -10,6 +10,7 @@ Installing holdfast alone brings this and nothing of the server. docs/client.md 
 """
 
 from holdfast.client.blocking import Blocking
+from holdfast.client.chat.model import Conversation, Group, Message
 from holdfast.client.errors import (
     AlreadyHere,
     AnotherUser,
@@ -28,6 +29,7 @@ from holdfast.client.errors import (
 )
 from holdfast.client.holdfast import Client, Holdfast
 from holdfast.client.ledger.model import Bill, Book, Image, Lost, Refusal, ShareCode
+from holdfast.client.library.model import Entry, Part, Score, Setlist
 from holdfast.client.news import (
     ChangeLost,
     ChatEnded,
@@ -45,6 +47,7 @@ from holdfast.client.news import (
     Verified,
     Waiting,
 )
+from holdfast.client.notes import notes
 from holdfast.client.timing import Timing
 
 __all__ = [
@@ -58,26 +61,33 @@ __all__ = [
     "ChatEnded",
     "Client",
     "ClientError",
+    "Conversation",
     "DamagedFile",
     "Differs",
+    "Entry",
     "Event",
     "Fault",
+    "Group",
     "Holdfast",
     "Image",
     "InvalidValue",
     "LoggedOut",
     "LoginNeeded",
     "Lost",
+    "Message",
     "MessageArrived",
     "NotHere",
     "NotOwner",
     "Offline",
     "Online",
     "Parked",
+    "Part",
     "Refusal",
     "Refused",
     "ReplicaClosed",
     "ReplicaTooNew",
+    "Score",
+    "Setlist",
     "ShareCode",
     "Signal",
     "Status",
@@ -87,4 +97,5 @@ __all__ = [
     "Unanswered",
     "Verified",
     "Waiting",
+    "notes",
 ]

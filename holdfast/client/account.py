@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from holdfast.client.errors import AnotherUser, Busy, LoginNeeded, Refused, Unanswered
+from holdfast.client.feeds import set_meta
 from holdfast.client.http import Http, Tokens
 from holdfast.client.ledger.changes import claim_anonymous
 from holdfast.client.replica import Replica, Transaction, View
@@ -176,11 +177,3 @@ def _forget(tx: Transaction) -> Session:
 
 
 ACCOUNT = "account"
-
-
-def set_meta(tx: Transaction, name: str, value: str) -> None:
-    tx.execute(
-        "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        name,
-        value,
-    )

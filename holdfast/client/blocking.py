@@ -28,11 +28,12 @@ class Blocking(Holdfast):
         *,
         server: str = "127.0.0.1:8000",
         mqtt: str | None = None,
+        chat: str | bool = False,
         transport: Transport = "http",
     ) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast", daemon=True)
-        super().__init__(path, server=server, mqtt=mqtt, transport=transport)
+        super().__init__(path, server=server, mqtt=mqtt, chat=chat, transport=transport)
 
     def __enter__(self) -> Self:
         self._thread.start()

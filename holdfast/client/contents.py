@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import AsyncIterator, Iterator
 from hashlib import md5
 from pathlib import Path
@@ -17,6 +18,7 @@ from holdfast.client.errors import DamagedFile
 from holdfast.client.replica.replica import fsync_folder
 
 PIECE = 1 << 20
+ABANDONED_SECONDS = 3600  # a younger one may be another process's
 
 
 class Content(Struct, frozen=True):
@@ -81,7 +83,8 @@ class Contents:
         """What a crash left half written."""
         if self._folder.exists():
             for part in self._folder.glob("part-*"):
-                part.unlink(missing_ok=True)
+                if time.time() - part.stat().st_mtime > ABANDONED_SECONDS:
+                    part.unlink(missing_ok=True)
 
     def _part(self) -> Path:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

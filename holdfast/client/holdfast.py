@@ -15,17 +15,24 @@ from types import TracebackType
 from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from holdfast.client.account import ACCOUNT, Account, set_meta
+from holdfast.client.account import ACCOUNT, Account
+from holdfast.client.chat.chat import Chat
+from holdfast.client.chat.link import ChatLink
+from holdfast.client.chat.stored import CHAT
 from holdfast.client.contents import Contents
+from holdfast.client.feeds import set_meta
 from holdfast.client.http import Http
-from holdfast.client.ledger.apply import cursor
+from holdfast.client.ledger.apply import at_cursor
 from holdfast.client.ledger.changes import LEDGER
 from holdfast.client.ledger.ledger import Ledger
 from holdfast.client.ledger.live import Live
 from holdfast.client.ledger.uplink import Uplink
+from holdfast.client.library.changes import LIBRARY
+from holdfast.client.library.library import Library
 from holdfast.client.mqtt import Place
 from holdfast.client.network import Network
 from holdfast.client.news import Event, LoggedOut, News, Online, Status
+from holdfast.client.notes import PREFIX
 from holdfast.client.replica import Replica, Transaction
 from holdfast.client.tasks import Tasks
 from holdfast.client.timing import Timing, first_of
@@ -35,11 +42,14 @@ Transport = Literal["http", "mqtt"]
 
 LEASE_SECONDS = 2.0
 MQTT_PORT = 1883
+CHAT_PORT = 9001
 SETTLE_SECONDS = 0.2
 
 
 class Holdfast:
-    """`server` is `host:port` or a URL. `transport`: how the ledger's changes go up, over HTTP or over MQTT."""
+    """`server` is `host:port` or a URL. `transport`: how the ledger's changes go up, over HTTP or over MQTT.
+    `chat`: True, or where the chat's WebSocket is. It is off unless asked for, since the server keeps one chat
+    connection for each user: a client that only does accounts must not end the one that chats."""
 
     def __init__(
         self,
@@ -47,6 +57,7 @@ class Holdfast:
         *,
         server: str = "127.0.0.1:8000",
         mqtt: str | None = None,
+        chat: str | bool = False,
         transport: Transport = "http",
         timing: Timing | None = None,
     ) -> None:
@@ -59,7 +70,9 @@ class Holdfast:
         self._http = Http(server, self._network, lambda: self._device_id)
         self._contents = Contents(self._replica.files)
         self._account = Account(self._replica, self._http, self._timing)
-        self._place = Place(mqtt or f"{urlsplit(self._http.address).hostname}:{MQTT_PORT}")
+        self._host = urlsplit(self._http.address).hostname or "127.0.0.1"
+        self._place = Place(mqtt or f"{self._host}:{MQTT_PORT}")
+        self._chat_address = _chat_address(chat, self._host)
         self._tasks = Tasks(self._timing, self._news)
         self._new_id = XidMaker(_Now(self._timing))
         self._syncing = False
@@ -74,6 +87,10 @@ class Holdfast:
             uplink=transport == "mqtt",
             new_id=self._new_id,
         )
+        self.library = Library(
+            self._replica, self._http, self._account, self._timing, self._news, self._contents
+        )
+        self.chat = Chat(self._replica, self._http, self._account, self._timing, self._news)
         self._network.on_change = self._online_changed
         self._account.on_change = self._account_changed
 
@@ -128,6 +145,11 @@ class Holdfast:
             "ledger images", self._after_first_pull(ledger.images_of_bills.upload_when_there_are_some)
         )
         tasks.start("mqtt", live.connect_and_listen)
+        self.library.sync.wanted.call()
+        tasks.start("library", self.library.sync.sync_when_wanted)
+        if self._chat_address:
+            link = self.chat.link = self._made_chat_link(self._chat_address)
+            tasks.start("chat", link.connect_and_talk)
 
     def _made_live(self) -> Live:
         kind = Uplink if self._transport == "mqtt" else Live
@@ -143,6 +165,18 @@ class Holdfast:
         if isinstance(live, Uplink):
             live.new_id = self._new_id
         return live
+
+    def _made_chat_link(self, address: str) -> ChatLink:
+        return ChatLink(
+            address,
+            self._replica,
+            self._account,
+            self._network,
+            self.chat.filling,
+            self._timing,
+            self._news,
+            self._device_id,
+        )
 
     def _after_first_pull(self, step: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
         async def after() -> None:
@@ -181,8 +215,12 @@ class Holdfast:
     # -- how things stand
 
     async def status(self) -> Status:
-        rooms = {"ledger": await self.ledger.waiting()}
-        pulled_ms = await self._replica.read(lambda view: cursor(view).pulled_ms)
+        rooms = {
+            "ledger": await self.ledger.waiting(),
+            "library": await self.library.waiting(),
+            "chat": await self.chat.waiting(),
+        }
+        pulled_ms = await self._replica.read(lambda view: at_cursor(view).pulled_ms)
         return Status(
             online=self._network.online,
             logged_in=self._account.logged_in,
@@ -194,7 +232,7 @@ class Holdfast:
             last_error=self._news.last_error,
             next_try_in=self._network.next_try_in,
             live=self._live is not None and self._live.connected,
-            chat="off",
+            chat=self.chat.state,
         )
 
     def events(self) -> AsyncIterator[Event]:
@@ -204,6 +242,15 @@ class Holdfast:
     def on_event(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Calls `listener` at each event; call what it answers to end that."""
         return self._news.listen(listener)
+
+    async def note(self, **texts: str) -> None:
+        """Remembers small texts of the app's own in the replica; `notes(path)` reads them."""
+
+        def keep(tx: Transaction) -> None:
+            for name, text in texts.items():
+                set_meta(tx, PREFIX + name, text)
+
+        await self._replica.write(keep)
 
     def network_returned(self) -> None:
         """Tell it what the operating system says: what waited for its next try goes now."""
@@ -217,22 +264,34 @@ class Holdfast:
             await self.ledger.sync.drain(at_once=True)
         await self.ledger.images_of_bills.upload_all(at_once=True)
         await self.ledger.refresh()
+        await self.library.refresh()
+        if self._chat_address:
+            await self.chat.refresh()
 
     async def settled(self) -> None:
         """Until nothing waits to be sent that could be, and everything that the server had is here."""
-        while True:
-            changed = self._replica.watch((LEDGER,))
-            try:
+        changed = self._replica.watch((LEDGER, LIBRARY, CHAT))
+        try:
+            while True:
+                changed.clear()
+                if self._transport == "mqtt" and await self._waits_for_mqtt():
+                    await first_of(changed, self._timing.sleep(SETTLE_SECONDS))
+                    continue
                 await self.refresh()
                 if not (await self.status()).pending:
                     return
                 await first_of(changed, self._timing.sleep(SETTLE_SECONDS))
-            finally:
-                self._replica.unwatch(changed)
+        finally:
+            self._replica.unwatch(changed)
+
+    async def _waits_for_mqtt(self) -> bool:
+        """Changes of the ledger that go up by themselves, as soon as there is a connection."""
+        return bool((await self.ledger.waiting()).pending)
 
     async def verify(self) -> bool | None:
         """Compares the replica with the server now; a difference is repaired. None: changes are on their way."""
-        return await self.ledger.sync.verify(at_once=True)
+        found = [await self.ledger.sync.verify(at_once=True), await self.library.sync.verify(at_once=True)]
+        return None if None in found else all(found)
 
     # -- inside
 
@@ -240,10 +299,14 @@ class Holdfast:
         self._news.tell(Online(online))
         if online and self._syncing:
             self.ledger.sync.pull_wanted.call()
+            self.library.sync.wanted.call()
 
     def _account_changed(self) -> None:
         if self._account.logged_in:
             self._tasks.logged_in.set()
+            if self._syncing:
+                self.ledger.sync.pull_wanted.call()
+                self.library.sync.wanted.call()
         else:
             self._tasks.logged_in.clear()
             self._news.tell(LoggedOut("log in again to sync"))
@@ -265,6 +328,13 @@ class Holdfast:
 
 
 Client = Holdfast
+
+
+def _chat_address(chat: str | bool, host: str) -> str:
+    """Where to connect; empty: nowhere."""
+    if isinstance(chat, str):
+        return chat if "://" in chat else f"ws://{chat}/ws"
+    return f"ws://{host}:{CHAT_PORT}/ws" if chat else ""
 
 
 def _named_device(tx: Transaction) -> str:

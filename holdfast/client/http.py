@@ -21,8 +21,10 @@ from holdfast.client.network import Network
 CONNECT_SECONDS = 10.0
 ANSWER_SECONDS = 60.0
 WORTH_PACKING = 4_096
+JSON = "application/json"
 
-Body = bytes | AsyncIterator[bytes]
+Body = bytes | Callable[[], AsyncIterator[bytes]]
+"""What is sent: all of it, or something that begins to read it (again, when a token had run out)."""
 
 
 class Failure(Struct):
@@ -89,8 +91,8 @@ class Http:
         """The whole answer of a request that succeeded. `at_once`: a person waits, so it does not wait its turn."""
         sent = dict(headers or {})
         if isinstance(body, bytes) and body:
-            sent.setdefault("Content-Type", "application/json")
-            if self._packs and len(body) >= WORTH_PACKING:
+            sent.setdefault("Content-Type", JSON)
+            if self._packs and sent["Content-Type"] == JSON and len(body) >= WORTH_PACKING:
                 sent["Content-Encoding"] = "gzip"
                 body = gzip.compress(body, 5)
 
@@ -147,9 +149,10 @@ class Http:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         self.requests += 1
+        content = body if isinstance(body, bytes) else body()
         try:
             async with self._opened().stream(
-                method, path, content=body or None, params=query, headers=headers
+                method, path, content=content or None, params=query, headers=headers
             ) as answer:
                 if answer.status_code >= 300:
                     raise _said_no(
@@ -157,7 +160,8 @@ class Http:
                     )
                 yield answer
         except (httpx.TransportError, httpx.DecodingError) as error:
-            raise Unanswered(f"{method} {path}: {type(error).__name__} {error}".strip()) from error
+            why = str(error) or type(error).__name__
+            raise Unanswered(f"no answer from {self.address} ({why})") from error
 
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:

@@ -51,6 +51,17 @@ class Wakeup:
     def call(self) -> None:
         self._event.set()
 
+    @property
+    def called(self) -> bool:
+        return self._event.is_set()
+
+    async def heard(self) -> None:
+        """Until somebody called; the call stands until `forget`."""
+        await self._event.wait()
+
+    def forget(self) -> None:
+        self._event.clear()
+
     async def wait(self, seconds: float | None = None) -> bool:
         """True: somebody called; False: the time was up first."""
         if seconds is None:

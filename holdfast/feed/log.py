@@ -19,8 +19,14 @@ PUT = Query(
     RETURNING cseq
     """,
 )
+# left to itself, SQLite reads the whole log of the space and sifts it by the entities
 KNOWN = Query(
-    tuple[int, str], "SELECT kind, entity FROM feed_log WHERE entity = ANY(:entities) AND space = :space"
+    tuple[int, str],
+    """
+    SELECT kind, entity FROM feed_log
+    --sqlite: INDEXED BY feed_log_entity
+    WHERE entity = ANY(:entities) AND space = :space
+    """,
 )
 # `rows` is JSON, [[seq, pos, cseq, kind, entity, died_ms], …]: many rows, one statement
 ADD_MANY = Statement(

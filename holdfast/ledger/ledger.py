@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from holdfast import feed
 from holdfast.blobs import BlobRoom
@@ -55,7 +55,9 @@ class Ledger:
 
     async def write(self, by: By, step: Step[S], kind: type[S], key: Key | None = None) -> S:
         """`kind`: of what is answered; `key`: the request's `Idempotency-Key`, if it makes something without an id."""
-        if key is None:
+        if key is None and step.entity == "bill":
+            done = cast("S", await self.db.write_together(batch.together, (by, step)))
+        elif key is None:
             done = await self.db.write(do, by, step.run)
         else:
             done = await self.db.write(_do_once, key, kind, by, step)

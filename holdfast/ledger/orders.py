@@ -46,7 +46,7 @@ class Orders:
         check_bill(new, self._limits)
         checked_id("book_id", new.book_id)
         id_ = self._id(new.id)
-        return Step("bill", id_, lambda tx, desk, by: bills.create(tx, desk, by, id_, new), new.book_id)
+        return Step("bill", id_, lambda tx, desk, by: bills.create(tx, desk, by, id_, new), new)
 
     def change_bill(self, id_: str, put: ChangedBill) -> Step[Bill]:
         check_bill(put, self._limits)

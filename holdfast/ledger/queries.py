@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from holdfast import feed
-from holdfast.ledger.model import Bill, Book, StoredBill, StoredBook, StoredImage
+from holdfast.ledger.model import Bill, BillRow, Book, StoredBill, StoredBook, StoredImage
 from holdfast.store import Query, Snapshot, Statement
 
 # ledger_book
@@ -40,10 +40,28 @@ SPACE_OF_BILL = Query(int, "SELECT space FROM ledger_bill WHERE id = :id")
 SPACES_OF_BILLS = Query(tuple[str, int], "SELECT id, space FROM ledger_bill WHERE id = ANY(:ids)")
 BILL = Query(StoredBill, f"SELECT {_BILL} FROM ledger_bill WHERE id = :id")
 BILLS = Query(StoredBill, f"SELECT {_BILL} FROM ledger_bill WHERE id = ANY(:ids)")
+BILL_ROWS: Query[BillRow] = Query(
+    tuple[str, int, int, str, int, str, str, str | None, str, int, int, int | None],
+    f"SELECT {_BILL} FROM ledger_bill WHERE id = ANY(:ids)",
+)
 ADD_BILL = Statement(
     "INSERT INTO ledger_bill (id, space, creator, money, type, category, time, time_ms, remark, images, crt_ms,"
     " upd_ms) VALUES (:id, :space, :creator, :money, :type, :category, :time, :time_ms, :remark, '', :now, :now)"
     " ON CONFLICT (id) DO NOTHING"
+)
+THERE = Query(str, "SELECT id FROM ledger_bill WHERE id = ANY(:ids)")
+# `rows` is JSON, [[id, space, creator, money, type, category, time, time_ms, remark, now], …]: many rows, one statement
+ADD_BILLS = Statement(
+    """
+    INSERT INTO ledger_bill (id, space, creator, money, type, category, time, time_ms, remark, images, crt_ms, upd_ms)
+    SELECT r.value ->> 0, CAST(r.value ->> 1 AS BIGINT), CAST(r.value ->> 2 AS BIGINT), r.value ->> 3,
+        CAST(r.value ->> 4 AS BIGINT), r.value ->> 5, r.value ->> 6, CAST(r.value ->> 7 AS BIGINT), r.value ->> 8, '',
+        CAST(r.value ->> 9 AS BIGINT), CAST(r.value ->> 9 AS BIGINT)
+    --postgresql: FROM jsonb_array_elements(CAST(:rows AS jsonb)) AS r(value)
+    --sqlite: FROM json_each(:rows) AS r
+    WHERE TRUE
+    ON CONFLICT (id) DO NOTHING
+    """
 )
 CHANGE_BILL = Statement(
     "UPDATE ledger_bill SET money = :money, type = :type, category = :category, time = :time,"

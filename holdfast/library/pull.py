@@ -135,29 +135,45 @@ def pull(view: Snapshot, asked: Asked, epoch: str) -> Pulled:
 
 
 def _everything(view: Snapshot, user: int, since: int, shelves: _Shelves) -> int:
-    while rows := view.rows(sql.PAGE, user=user, after=since, limit=AT_ONCE):
+    while rows := _some(view, user, since, AT_ONCE):
         shelves.add(rows)
         since = rows[-1].version
-        if len(rows) < AT_ONCE:
-            break
     return since
 
 
+def _some(view: Snapshot, user: int, since: int, most: int) -> list[Row]:
+    """Rows that come next: many small ones, or few large ones (one at least), so that memory is bounded."""
+    sizes = view.rows(sql.SIZES, user=user, after=since, limit=most)
+    count = total = 0
+    for _, size in sizes:
+        total += size
+        if count and total > IN_MEMORY:
+            break
+        count += 1
+    return view.rows(sql.PAGE, user=user, after=since, limit=count) if count else []
+
+
 def _one_page(view: Snapshot, user: int, since: int, limit: int, shelves: _Shelves) -> tuple[int, bool]:
-    rows = view.rows(sql.PAGE, user=user, after=since, limit=limit + 1)
-    more = len(rows) > limit
-    rows = rows[:limit]
-    last = rows[-1].version if rows else since
-    if more:
-        shelves.add(_parents_ahead(view, user, rows, last))
-    shelves.add(rows)
-    return last, more
+    parents: set[int] = set()
+    here: set[int] = set()
+    left = limit
+    while left and (rows := _some(view, user, since, left)):
+        shelves.add(rows)
+        left -= len(rows)
+        since = rows[-1].version
+        here.update(row.id for row in rows)
+        parents.update(parent for row in rows for parent in parents_of(row))
+    more = not left and bool(view.rows(sql.SIZES, user=user, after=since, limit=1))
+    if more and (missing := parents - here):
+        for found in _by_id(view, user, sorted(missing)):
+            # parents that were changed after their children come on a later page, and already here
+            shelves.add([parent for parent in found if parent.version > since])
+    return since, more
 
 
-def _parents_ahead(view: Snapshot, user: int, rows: list[Row], last: int) -> list[Row]:
-    """Parents of this page's rows that come on a later page, since they were changed after their children."""
-    named = {parent for row in rows for parent in parents_of(row)} - {row.id for row in rows}
-    if not named:
-        return []
-    parents = view.rows(sql.BY_ID, user=user, ids=sorted(named))
-    return [parent for parent in parents if parent.version > last]
+def _by_id(view: Snapshot, user: int, ids: list[int]) -> Iterator[list[Row]]:
+    if view.one(sql.BY_ID.weight, user=user, ids=ids) <= IN_MEMORY:
+        yield view.rows(sql.BY_ID.rows, user=user, ids=ids)
+    else:
+        for each in ids:
+            yield view.rows(sql.BY_ID.rows, user=user, ids=[each])

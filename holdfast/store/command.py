@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from holdfast.errors import ActionFailed
 from holdfast.store.events import Events
@@ -14,18 +14,45 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Snapshot)
 
 
+class Together(NamedTuple):
+    """A command that may be run with others of its kind: one call for all of them."""
+
+    action: Callable[[Transaction, Sequence[object]], Sequence[object]]
+    asked: object
+
+    def with_others(self, tx: Transaction, asked: Sequence[object]) -> Sequence[object]:
+        """One outcome for each; what is an exception is raised to who asked."""
+        outcomes = self.action(tx, asked)
+        if len(outcomes) != len(asked):
+            raise ActionFailed
+        return outcomes
+
+    def by_itself(self, tx: Transaction) -> object:
+        (outcome,) = self.with_others(tx, (self.asked,))
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+
 class Command(Generic[S, T]):
     """`run` may be called more than once (a group that fell apart, a deadlock): the last run counts."""
 
-    __slots__ = ("alone", "error", "events", "future", "result", "run", "started")
+    __slots__ = ("alone", "error", "events", "future", "result", "run", "started", "together")
 
     def __init__(
-        self, run: Callable[[S], T], future: asyncio.Future[T], started: float, *, alone: bool
+        self,
+        run: Callable[[S], T],
+        future: asyncio.Future[T],
+        started: float,
+        *,
+        alone: bool,
+        together: Together | None = None,
     ) -> None:
         self.run = run
         self.future = future
         self.started = started
         self.alone = alone
+        self.together = together
         self.result: T
         self.error: BaseException | None = None
         self.events: list[object] = []

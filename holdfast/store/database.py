@@ -13,9 +13,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 from holdfast.store import migrations as numbered
+from holdfast.store.command import Together
 from holdfast.store.events import Events
 from holdfast.store.healing import Healing
 from holdfast.store.migrations import Migration
@@ -25,6 +26,7 @@ from holdfast.store.transaction import Snapshot, Transaction
 P = ParamSpec("P")
 T = TypeVar("T")
 E = TypeVar("E")
+X = TypeVar("X")
 
 
 class StoreReset:
@@ -63,6 +65,18 @@ class Database(ABC):
         """Runs `action` and returns its result after the commit that holds it."""
         return await self._write(partial(_call, action, args, kwargs), alone=False)
 
+    async def write_together(
+        self, action: Callable[[Transaction, Sequence[X]], Sequence[T | Exception]], asked: X
+    ) -> T:
+        """As `write`, for what is asked for often: those who wait for the same `action` are given to it at once.
+
+        It answers each with a result, or with the error to raise, which must have changed nothing. When it raises itself,
+        all is undone, and each is run on its own. (PostgreSQL always runs each on its own.)
+        """
+        together = Together(cast("Callable[..., Sequence[object]]", action), asked)
+        run = cast("Callable[[Transaction], T]", together.by_itself)
+        return await self._write(run, alone=False, together=together)
+
     async def write_alone(
         self, action: Callable[Concatenate[Transaction, P], T], /, *args: P.args, **kwargs: P.kwargs
     ) -> T:
@@ -91,7 +105,9 @@ class Database(ABC):
         return await self._glance(partial(_call, query, args, kwargs))
 
     @abstractmethod
-    async def _write(self, run: Callable[[Transaction], T], *, alone: bool) -> T: ...
+    async def _write(
+        self, run: Callable[[Transaction], T], *, alone: bool, together: Together | None = None
+    ) -> T: ...
 
     @abstractmethod
     async def _read(self, run: Callable[[Snapshot], T]) -> T: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -31,7 +32,7 @@ from holdfast.broker.packets import (
 from holdfast.clock import ManualClock
 from holdfast.metrics import Metrics
 from holdfast.settings import Broker as Settings
-from holdfast.store import Database
+from holdfast.store import Database, Transaction
 from holdfast.store.migrations import of_rooms
 
 P = TypeVar("P")
@@ -216,8 +217,16 @@ class Speaker:
 
 async def settle() -> None:
     """Lets the loop do what it has begun; commits take their time on threads, and are waited for elsewhere."""
-    for _ in range(5):
+    for _ in range(8):
         await asyncio.sleep(0)
+
+
+async def until_read(speaker: Speaker) -> None:
+    """Waits until the broker reads again from this connection."""
+    async with asyncio.timeout(PATIENCE):
+        while not speaker.wire.is_reading:
+            speaker.wire.arrived.clear()
+            await speaker.wire.arrived.wait()
 
 
 class House:
@@ -248,12 +257,46 @@ class House:
         expiry = {"session_expiry": 3_600} if version == 5 else {}
         return await self.client(client_id, version, clean_start=False, **expiry, **fields)
 
+    async def crash(self) -> None:
+        """The process is gone: what was not handed to the store never happened, and nobody is told anything."""
+        broker = self.broker
+        broker.ticking.stop()
+        for part in (broker.delivery, broker.leftovers, broker.admission):
+            part.stop()
+        broker.journal.give_up()
+        for peer in list(broker.peers):
+            wire = peer.transport
+            assert isinstance(wire, Wire)
+            wire.is_closed = True
+            wire.arrived.set()
+        broker.turns.start(asyncio.get_running_loop(), lambda _session: None, lambda: None)
+        broker.peers.clear()
+        await broker.db.write(lambda tx: None)  # what was handed over before has been written now
+
     def tick(self, seconds: float = 0.0) -> None:
         self.clock.advance(seconds)
         self.broker.ticking.tick()
 
 
 ROOMS: Sequence[str] = ("store", "broker")
+
+
+@asynccontextmanager
+async def held_commits(db: Database) -> AsyncIterator[None]:
+    """The disk is busy: nothing is committed until this ends."""
+    begun, release = threading.Event(), threading.Event()
+
+    def wait(_tx: Transaction) -> None:
+        begun.set()
+        release.wait(PATIENCE)
+
+    busy = asyncio.create_task(db.write_alone(wait))
+    await asyncio.to_thread(begun.wait)
+    try:
+        yield
+    finally:
+        release.set()
+        await busy
 
 
 @asynccontextmanager

@@ -41,6 +41,18 @@ def test_every_statement_is_there_once_and_says_what_holds_it(part: str) -> None
     assert all(held for _, held in found)
 
 
+@pytest.mark.parametrize("part", [V5, V311], ids=["5.0", "3.1.1"])
+def test_what_holds_a_statement_is_a_row_a_test_or_a_reason(part: str) -> None:
+    """Nothing is left for later, and no cell is something else: each piece is one of the four."""
+    piece = re.compile(r"wire: [^;|`]+|`test_\w+::\w+`|client's duty|does not apply: [^;|`]+")
+    odd = {
+        name: held
+        for name, held in statements(part)
+        if not all(piece.fullmatch(each) for each in held.split("; "))
+    }
+    assert odd == {}
+
+
 def test_every_wire_row_named_exists() -> None:
     named = {name.strip() for name in re.findall(r"wire: ([^;|]+)", V5 + V311)}
     assert named

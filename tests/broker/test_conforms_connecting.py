@@ -309,6 +309,14 @@ async def test_a_retained_will_is_refused_where_nothing_is_retained(start: Start
     await refused(broker, V5, Reason.RETAIN_NOT_SUPPORTED, name="w", will=Will(topic="w", retain=True))
 
 
+async def test_3_1_1_what_has_no_return_code_is_closed_without_a_word(start: Start) -> None:
+    broker = await start(retain=False, max_qos=1)
+    for will in (Will(topic="w", retain=True), Will(topic="w", qos=2)):
+        client = await broker.open(V311)
+        await client.send(Connect(version=V311, client_id="w", will=will))
+        assert await client.closed_with_bytes() == b""
+
+
 async def test_a_retained_publish_ends_the_connection_where_nothing_is_retained(start: Start) -> None:
     broker = await start(retain=False)
     client = await broker.client("r", V5)

@@ -71,6 +71,15 @@ async def test_3_1_1_sessions_end_after_the_setting(start: Start) -> None:
     await broker.client("s", V311, clean=False, present=False)
 
 
+async def test_3_1_1_a_session_lasts_while_its_client_is_there(start: Start) -> None:
+    broker = await start(session_expiry=SOON)
+    client = await broker.client("s", V311, clean=False)
+    await client.subscribed("t", qos=1)
+    await passed(SOON + 1)
+    await client.publish("t", b"1", 1)
+    await client.receive("t", b"1", 1)
+
+
 async def test_disconnect_may_change_the_interval(broker: Running) -> None:
     client = await broker.client("longer", V5, clean=False, session_expiry=SOON)
     await client.leave(session_expiry=1_000)

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,11 +17,11 @@ from litestar.routes import HTTPRoute
 from holdfast import feed
 from holdfast.accounts import Accounts
 from holdfast.accounts.model import Grant
-from holdfast.chat import group_actions, group_queries, queries
+from holdfast.chat import actions, group_actions, group_queries, queries
 from holdfast.chat.check import problems
 from holdfast.chat.group_actions import NewGroup
 from holdfast.chat.http.governing import new_codes
-from holdfast.chat.model import Member
+from holdfast.chat.model import Draft, Kind, Member, Target
 from holdfast.chat.room import ChatRoom
 from holdfast.clock import Clock, SystemClock
 from holdfast.http.door import Door
@@ -32,6 +33,7 @@ from holdfast.settings.chat import Chat, Rate
 from holdfast.settings.doors import Listen
 from holdfast.store import Database
 from holdfast.store.migrations import of_rooms
+from holdfast.store.sqlite import SqliteDatabase
 from tests.chat.phone import Phone
 from tests.conftest import OpenStore
 from tests.servers.stores import SqliteStores
@@ -40,6 +42,8 @@ CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
 PLENTY = Rate(1_000_000, 1_000_000, 1_000_000, 1_000_000)
 _group_ids = count(10**15)
+_names = count(1)
+_far_ids = count(10**16, 1_000)
 QUICK = Chat(rate=PLENTY, ack_batch_ms=5)
 
 
@@ -53,11 +57,13 @@ class House:
         self.metrics = metrics
         self.web = web
         self.ws = room.addresses["ws"]
-        self._names = 0
+
+    @staticmethod
+    def new_id() -> int:
+        return next(_far_ids)
 
     async def user(self, name: str = "") -> int:
-        self._names += 1
-        return (await self.accounts.add_user(name or f"user-{self._names}", "correct horse")).id
+        return (await self.accounts.add_user(name or f"user-{next(_names)}", "correct horse")).id
 
     async def users(self, count: int) -> list[int]:
         return [await self.user() for _ in range(count)]
@@ -104,6 +110,13 @@ class House:
     async def leave(self, group: int, user: int) -> None:
         await self.db.write(group_actions.leave, group, user)
 
+    async def save(self, sender: int, group: int, body: str) -> None:
+        """Straight into the log and out to whoever is online."""
+        target, key = Target(group, Kind.GROUP, 0), self.new_id()
+        draft = Draft(key, f"saved-{key}", "TEXT", body, 1)
+        (kept,) = await self.db.write(actions.send, target, sender, [draft])
+        assert isinstance(kept, actions.Kept)
+
     async def cursor_in(self, conversation: int, user: int) -> tuple[int, int]:
         member = await self.member(conversation, user)
         assert member is not None
@@ -129,6 +142,14 @@ async def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
             if found:
                 return
             await asyncio.sleep(0.005)
+
+
+class NewStores(SqliteStores):
+    """Another new store each time."""
+
+    def make(self, settings: Store = Store(), metrics: Metrics | None = None) -> SqliteDatabase:
+        self.path = self.path.with_name(f"{next(_group_ids)}.db")
+        return super().make(settings, metrics)
 
 
 class OpenHouse:
@@ -186,7 +207,19 @@ async def house(open_house: OpenHouse) -> AsyncIterator[House]:
 
 
 @pytest.fixture
-async def sqlite_house(sqlite_stores: SqliteStores) -> AsyncIterator[House]:
-    """Where the database makes no difference."""
-    async with OpenHouse(sqlite_stores)() as opened:
+def sqlite_open(tmp_path: Path) -> OpenHouse:
+    """Where the database makes no difference; each time on a new store."""
+    return OpenHouse(NewStores(tmp_path))
+
+
+@pytest.fixture
+async def sqlite_house(sqlite_open: OpenHouse) -> AsyncIterator[House]:
+    async with sqlite_open() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def sqlite_cursors(sqlite_open: OpenHouse) -> AsyncIterator[House]:
+    """One for all the examples of a random test."""
+    async with sqlite_open() as opened:
         yield opened

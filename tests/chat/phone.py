@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import socket
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
@@ -15,7 +16,7 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-PATIENCE = 20.0
+PATIENCE = 40.0
 _numbers = itertools.count(1)
 
 Frame = dict[str, Any]
@@ -40,8 +41,17 @@ class Phone:
 
     # -- life
 
-    async def open(self) -> Self:
-        self.ws = await connect(self.url, ping_interval=None, max_size=2**22, open_timeout=PATIENCE)
+    async def open(self, *, receive_buffer: int = 0) -> Self:
+        """`receive_buffer`: how much the kernel takes for a reader that pauses."""
+        line = None
+        if receive_buffer:
+            line = socket.socket()
+            line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            host, _, port = self.url.removeprefix("ws://").removesuffix("/ws").rpartition(":")
+            line.connect((host, int(port)))
+        self.ws = await connect(
+            self.url, sock=line, ping_interval=None, max_size=2**22, open_timeout=PATIENCE
+        )
         self._reading = asyncio.create_task(self._read())
         return self
 

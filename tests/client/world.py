@@ -18,6 +18,8 @@ from tests.faults.process import Server
 T = TypeVar("T")
 
 MANY = str(10**9)
+SHORT_NAMES = 60
+"""The client takes 200 characters: so a test can write what this server will refuse."""
 UNLIMITED = (
     *QUICK,
     *("--mqtt", "127.0.0.1:0", "--ws", "127.0.0.1:0", "--mqtt-ws", "127.0.0.1:0"),
@@ -25,6 +27,7 @@ UNLIMITED = (
     *("--set", f"limits.library_requests={MANY}"),
     *("--set", f"limits.anonymous_requests={MANY}"),
     *("--set", f"ledger.join_tries={MANY}"),
+    *("--set", f"limits.name={SHORT_NAMES}"),
     *("--set", "log.level=warning"),
 )
 PATIENCE = 30.0
@@ -59,6 +62,7 @@ class World:
         *,
         transport: Transport = "http",
         timing: Timing | None = None,
+        chat: bool = False,
         doors: Doors | None = None,
     ) -> Holdfast:
         """Not opened yet; the same name is the same replica."""
@@ -67,6 +71,7 @@ class World:
             self.folder / f"{name}.db",
             server=at["http"],
             mqtt=at.get("mqtt"),
+            chat=at.get("ws", False) if chat else False,
             transport=transport,
             timing=timing,
         )
@@ -86,4 +91,5 @@ class World:
     async def restart(self) -> None:
         """Killed and started on the same ports."""
         self.server.kill()
-        await self.server.start("--http", self.doors["http"], "--mqtt", self.doors.get("mqtt", "127.0.0.1:0"))
+        same = ("http", "mqtt", "ws")
+        await self.server.start(*(part for door in same for part in (f"--{door}", self.doors[door])))

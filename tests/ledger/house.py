@@ -67,9 +67,10 @@ class Person:
     ) -> httpx.Response:
         """Any request under /api/v1, and whatever is answered."""
         authorization = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        content = None if body is None else msgspec.json.encode(body)
+        if body is not None:
+            more["content"] = msgspec.json.encode(body)
         return await self._http.request(
-            method, f"/api/v1{path}", content=content, headers={**authorization, **(headers or {})}, **more
+            method, f"/api/v1{path}", headers={**authorization, **(headers or {})}, **more
         )
 
     async def ok(self, method: str, path: str, body: object = None, **more: Any) -> Any:

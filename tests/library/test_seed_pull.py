@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.library.conftest import Device, entry, part, score, setlist, update, versions
+from tests.library.shared import ann, bob, house, stores
+
+__all__ = ["ann", "bob", "house", "stores"]  # the fixtures of this module
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 # -- 4.1, 4.2
 
@@ -110,8 +117,7 @@ async def test_deleting_a_score_takes_its_instrument_scores_and_then_its_setlist
             setlistScores=[entry("L", "S", "X")],
         )
     )["serverIdMapping"]
-    for version in range(5, 99):
-        await ann.push(version, setlists=[update("setlist", ids["L"], n=version)])
+    await ann.push(5, setlists=[update("setlist", ids["L"], n=version) for version in range(5, 99)])
     await ann.push(99, deletes=[f"score:{ids['S']}"])
     assert versions(await ann.pull(99)) == {
         f"score:{ids['S']}": 100,

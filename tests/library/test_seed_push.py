@@ -16,6 +16,11 @@ from tests.library.conftest import (
     update,
     versions,
 )
+from tests.library.shared import ann, bob, house, stores
+
+__all__ = ["ann", "bob", "house", "stores"]  # the fixtures of this module
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def library_at_100(ann: Device) -> dict[str, int]:
@@ -28,8 +33,7 @@ async def library_at_100(ann: Device) -> dict[str, int]:
         setlistScores=[entry("L", "X", "Z")],
     )
     ids: dict[str, int] = begun["serverIdMapping"]
-    for version in range(4, 100):
-        await ann.push(version, scores=[update("score", ids["X"], bpm=version)])
+    await ann.push(4, scores=[update("score", ids["X"], bpm=version) for version in range(4, 100)])
     return ids
 
 

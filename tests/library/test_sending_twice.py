@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from tests.library.conftest import Device, House, part, score
+from tests.library.shared import ann, bob, house, stores
+
+__all__ = ["ann", "bob", "house", "stores"]  # the fixtures of this module
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 KEY = {"Idempotency-Key": "k1"}
 

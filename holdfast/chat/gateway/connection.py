@@ -39,6 +39,7 @@ class Connection:
         "_baseline_seqs",
         "_close_after",
         "_drop",
+        "_most",
         "_on_room",
         "_unwritable_timer",
         "address",
@@ -81,6 +82,7 @@ class Connection:
         window: int,
         *,
         drop: bool,
+        most: int,
         close_after: float,
         on_room: Callable[[Connection], None],
     ) -> None:
@@ -108,6 +110,7 @@ class Connection:
         self.unwritable = False
         self.left_in_log = 0
         self._drop = drop
+        self._most = most
         self._close_after = close_after
         self._on_room = on_room
         self._unwritable_timer: asyncio.TimerHandle | None = None
@@ -141,9 +144,18 @@ class Connection:
         return self.takes_messages and self.unacknowledged < self.window
 
     def send(self, data: bytes) -> None:
-        """An answer or a message."""
-        if self.is_connected and self.life.state is not State.CLOSING:
+        """An answer. Who asks and asks and does not read what comes is closed before it costs much more."""
+        if not self.is_connected or self.life.state is State.CLOSING:
+            return
+        if self.unwritable and self.transport.underlying_transport.get_write_buffer_size() > self._most:
+            self.abort("answers_not_read")
+        else:
             self._write(data)
+
+    def send_if_it_keeps_up(self, data: bytes) -> None:
+        """What can do without arriving."""
+        if not self.unwritable:
+            self.send(data)
 
     def send_critical(self, data: bytes) -> None:
         """What must arrive: if it cannot be written now, the connection is of no more use."""

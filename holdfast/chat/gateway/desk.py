@@ -125,7 +125,7 @@ class Desk:
                 self._refuse(connection, met, frame)
             case Step.PONG:
                 self._count(frame)
-                connection.send(encode(Frame(type="PONG", ts=self._clock.now_ms())))
+                connection.send_if_it_keeps_up(encode(Frame(type="PONG", ts=self._clock.now_ms())))
             case Step.NOTHING:
                 self._count(frame)
             case _:
@@ -182,7 +182,7 @@ class Desk:
             case Step.REAUTHENTICATE | Step.PROLONG:
                 await self._doorkeeper.prolong(connection, frame)
             case Step.PONG:
-                connection.send(encode(Frame(type="PONG", ts=self._clock.now_ms())))
+                connection.send_if_it_keeps_up(encode(Frame(type="PONG", ts=self._clock.now_ms())))
             case Step.SEND:
                 await self._posting.post(connection, run)
             case Step.ACKNOWLEDGE:

@@ -8,8 +8,16 @@ import secrets
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
+from http import HTTPStatus
 
-from picows import WSListener, WSTransport, WSUpgradeRequest, ws_create_server
+from picows import (
+    WSListener,
+    WSTransport,
+    WSUpgradeRequest,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
+    ws_create_server,
+)
 
 from holdfast.accounts.accounts import Accounts
 from holdfast.addresses import BACKLOG, listening, spelled
@@ -103,6 +111,10 @@ class Gateway:
     def address(self) -> str | None:
         return spelled(self._listener) if self._listener is not None else None
 
+    @property
+    def epoch(self) -> str:
+        return self._doorkeeper.epoch
+
     # -- from bind to stop, as `Service` says
 
     def bind(self) -> None:
@@ -160,12 +172,12 @@ class Gateway:
 
     # -- sockets
 
-    def _accept(self, request: WSUpgradeRequest) -> WSListener | None:
+    def _accept(self, request: WSUpgradeRequest) -> WSListener | WSUpgradeResponseWithListener | None:
         if request.path.partition(b"?")[0] != PATH or self._closing:
             return None
         if len(self.online.connections) >= self._settings.max_connections:
             log.warning("too_many_connections", most=self._settings.max_connections)
-            return None
+            return _refused()
         # RFC 6455 4.2.1: a list of tokens, one of which is Upgrade (Firefox sends more); picows wants it alone
         tokens = request.headers.get("Connection", "").lower().split(",")
         if "upgrade" in [token.strip() for token in tokens]:
@@ -187,6 +199,7 @@ class Gateway:
             now,
             settings.window,
             drop=marks.drop_when_unwritable,
+            most=2 * marks.high,
             close_after=marks.close_after_ms / 1000,
             on_room=self.resend.room,
         )
@@ -205,3 +218,9 @@ class Gateway:
                 self._cluster.left(connection.user_id)
             self.receipts.flush_soon()
             log.info("connection_lost", userId=connection.user_id, connId=connection.id)
+
+
+def _refused() -> WSUpgradeResponseWithListener:
+    return WSUpgradeResponseWithListener(
+        WSUpgradeResponse.create_error_response(HTTPStatus.SERVICE_UNAVAILABLE, b""), None
+    )

@@ -15,8 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from msgspec import Struct
-
+from holdfast.client.feeds import Cursor, begin_again, cursor, keep_cursor
 from holdfast.client.ledger import rows
 from holdfast.client.ledger.changes import BOOKS, FEED, LEDGER, in_book
 from holdfast.client.ledger.losing import lose, take_book
@@ -25,49 +24,22 @@ from holdfast.client.ledger.wire import Entity, Page, WireBill, WireBook, WireIm
 from holdfast.client.replica import Transaction, Value, View
 
 
-class Cursor(Struct, frozen=True):
-    """How far the feed has been followed."""
-
-    since: int = 0
-    epoch: str = ""
-    generation: int = 0
-    resetting: int = 0
-    pulled_ms: int = 0
-
-
-def cursor(view: View) -> Cursor:
-    found = view.row("SELECT since, epoch, generation, resetting, pulled_ms FROM feed WHERE name = ?", FEED)
-    return Cursor(*found) if found else Cursor()  # type: ignore[arg-type]
-
-
-def keep_cursor(tx: Transaction, moved: Cursor) -> None:
-    tx.execute(
-        "INSERT INTO feed (name, since, epoch, generation, resetting, pulled_ms) VALUES (?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT (name) DO UPDATE SET since = excluded.since, epoch = excluded.epoch,"
-        " generation = excluded.generation, resetting = excluded.resetting, pulled_ms = excluded.pulled_ms",
-        FEED,
-        moved.since,
-        moved.epoch,
-        moved.generation,
-        moved.resetting,
-        moved.pulled_ms,
-    )
+def at_cursor(view: View) -> Cursor:
+    return cursor(view, FEED)
 
 
 def start_over(tx: Transaction) -> Cursor:
     """A pull of everything begins: what it does not meet goes at its end. Positions of another history say nothing."""
-    now = cursor(tx)
-    begun = Cursor(0, "", now.generation + 1, now.generation + 1, now.pulled_ms)
+    begun = begin_again(tx, FEED)
     for kind in rows.KINDS:
         tx.execute(f"UPDATE {kind} SET version = 0 WHERE version > 0")
     tx.execute("DELETE FROM tombstone")
-    keep_cursor(tx, begun)
     return begun
 
 
 def apply_page(tx: Transaction, page: Page, asked: int, now_ms: int) -> bool:
     """False: the cursor has moved since this page was asked for, and nothing was done."""
-    at = cursor(tx)
+    at = at_cursor(tx)
     if at.since != asked:
         return False
     if page.reset:
@@ -85,7 +57,7 @@ def apply_page(tx: Transaction, page: Page, asked: int, now_ms: int) -> bool:
         _sweep(tx, resetting, page.server_time, now_ms)
         resetting = 0
     pulled_ms = at.pulled_ms if page.has_more else now_ms
-    keep_cursor(tx, Cursor(page.next_since, page.epoch, at.generation, resetting, pulled_ms))
+    keep_cursor(tx, FEED, Cursor(page.next_since, page.epoch, at.generation, resetting, pulled_ms))
     tx.execute("DELETE FROM tombstone WHERE version <= ?", page.next_since)
     tx.changed(FEED)
     return True

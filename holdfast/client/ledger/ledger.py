@@ -24,13 +24,14 @@ from holdfast.client.ledger.sync import LedgerSync
 from holdfast.client.ledger.wire import Envelope, WireBook
 from holdfast.client.news import ChangeLost, News, Waiting
 from holdfast.client.replica import Replica, Transaction, Value, View
-from holdfast.client.timing import Timing
+from holdfast.client.timing import Timing, within
 from holdfast.client.watching import watched
 from holdfast.clock import rfc3339
 from holdfast.ids import XidMaker
 
 T = TypeVar("T")
 
+UPLINK_SECONDS = 20.0
 FIRST, LAST = "", "~"
 """Before and behind every time that a bill may have."""
 
@@ -240,10 +241,22 @@ class Ledger:
     async def share(self, book_id: str) -> ShareCode:
         """A code with which others join the book. What waits is sent first: the book may be new."""
         await self.book(book_id)
-        if not self._uplink:
+        if self._uplink:
+            await within(self._timing, UPLINK_SECONDS, self._until_held(book_id))
+        else:
             await self.sync.drain(at_once=True)
         answer = await self._http.ask("POST", f"/api/v1/books/{book_id}/share", body=b"{}", at_once=True)
         return _code.decode(answer.content).data
+
+    async def _until_held(self, book_id: str) -> None:
+        """Over MQTT a new book goes up by itself."""
+        changed = self._replica.watch((LEDGER,))
+        try:
+            while not await self._replica.read(partial(outbox.is_held, book_id=book_id)):
+                await changed.wait()
+                changed.clear()
+        finally:
+            self._replica.unwatch(changed)
 
     async def stop_sharing(self, book_id: str) -> None:
         """The code works no more; who joined stays."""

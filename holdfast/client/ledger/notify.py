@@ -14,7 +14,7 @@ from functools import partial
 import msgspec
 
 from holdfast.client.ledger import rows
-from holdfast.client.ledger.apply import apply_notified, apply_notified_deletion, cursor
+from holdfast.client.ledger.apply import apply_notified, apply_notified_deletion, at_cursor
 from holdfast.client.ledger.rules import is_newer
 from holdfast.client.ledger.wire import Entity, Message, decode
 from holdfast.client.replica import Replica, Transaction
@@ -55,4 +55,4 @@ def _dead(tx: Transaction, kind: str, identity: str, timestamp: int, now_ms: int
 def _is_news(tx: Transaction, kind: str, identity: str, timestamp: int) -> bool:
     row = rows.sync_of(tx, kind, identity)
     tombstone = tx.number("SELECT version FROM tombstone WHERE id = ?", identity)
-    return is_newer(timestamp, cursor(tx).since, row.version if row else 0, tombstone)
+    return is_newer(timestamp, at_cursor(tx).since, row.version if row else 0, tombstone)

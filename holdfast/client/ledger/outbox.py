@@ -127,7 +127,12 @@ def next_image(tx: Transaction, putting_off: Collection[str]) -> Upload | None:
     return Upload(image, Op("create", "image", image.id, rev, msgspec.Raw(b"{}")))
 
 
-# -- counts
+# -- questions
+
+
+def is_held(view: View, book_id: str) -> bool:
+    """The server has it."""
+    return bool(view.value(f"SELECT 1 FROM book WHERE id = ? AND known = {HELD}", book_id))
 
 
 def pending(view: View) -> int:

@@ -39,7 +39,8 @@ def settle(tx: Transaction, ops: Sequence[Op], outcomes: Sequence[Outcome], now_
             case Reaction.LATER:
                 off.append(op.id)
             case Reaction.PARK if _waits_for_its_book(tx, op, outcome):
-                off.append(op.id)
+                if not _book_is_parked(tx, op):  # otherwise it is not chosen again before its book is
+                    off.append(op.id)
             case Reaction.PARK:
                 if park(tx, op, refusal_of(outcome)):
                     parked.append(op)
@@ -145,6 +146,15 @@ def _waits_for_its_book(view: View, op: Op, outcome: Outcome) -> bool:
         and outcome.status == 404
         and not view.value(
             f"SELECT 1 FROM book WHERE known = {HELD} AND id = (SELECT book_id FROM bill WHERE id = ?)", op.id
+        )
+    )
+
+
+def _book_is_parked(view: View, op: Op) -> bool:
+    return bool(
+        view.value(
+            "SELECT 1 FROM book WHERE refusal IS NOT NULL AND id = (SELECT book_id FROM bill WHERE id = ?)",
+            op.id,
         )
     )
 

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.client.errors import Refused
 from holdfast.client.http import Failure, Http
-from holdfast.client.ledger.apply import apply_page, cursor, start_over
+from holdfast.client.ledger.apply import apply_page, at_cursor, start_over
 from holdfast.client.ledger.changes import OUTBOX
 from holdfast.client.ledger.outbox import MOST, Op, next_batch
 from holdfast.client.ledger.settle import refusal_of, settle
@@ -63,7 +63,7 @@ class LedgerSync:
         return applied
 
     async def _pull_pages(self, *, at_once: bool) -> int:
-        at = await self._replica.read(cursor)
+        at = await self._replica.read(at_cursor)
         asked, applied = at.since, 0
         page = await self._page(at.since, at.epoch, at_once=at_once)
         while True:

@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from holdfast.client.ledger.apply import cursor
+from holdfast.client.ledger.apply import at_cursor
 from holdfast.client.ledger.model import HELD
 from holdfast.client.ledger.rows import KINDS
 from holdfast.client.replica import View
@@ -23,7 +23,7 @@ class Own(Struct, frozen=True):
 
 def own_checksum(view: View) -> Own:
     """Rows never sent are left out; a row with an unsynced change counts with the server's revision of it."""
-    at = cursor(view)
+    at = at_cursor(view)
     count = total = 0
     for kind in KINDS:
         for identity, revision in view.rows(f"SELECT id, upd_time FROM {kind} WHERE known = {HELD}"):

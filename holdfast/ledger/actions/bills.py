@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import msgspec
 from msgspec.structs import replace
 
 from holdfast import feed
-from holdfast.errors import InvalidField, VersionConflict
+from holdfast.errors import HoldfastError, InvalidField, VersionConflict
 from holdfast.feed import Space
 from holdfast.ledger import queries as sql
 from holdfast.ledger.actions.deed import Deed, Say
-from holdfast.ledger.actions.desk import Desk
+from holdfast.ledger.actions.desk import Desk, OutOfDate
 from holdfast.ledger.actions.revisions import added, changed, removed
 from holdfast.ledger.errors import Deleted, ExistsMine, IdConflict
 from holdfast.ledger.model import BILL, IMAGE, Bill, By, ChangedBill, Gone, NewBill, StoredBill
 from holdfast.ledger.rules import checked_money, moment_ms, next_upd_ms, require_creator, same_bill
 from holdfast.store import Transaction
+
+Row = tuple[str, int, int, str, int, str, str, int, str | None, int]
+
+_encode = msgspec.json.encode
 
 
 def create(tx: Transaction, desk: Desk, by: By, id_: str, new: NewBill) -> Deed[Bill]:
@@ -35,6 +42,56 @@ def create(tx: Transaction, desk: Desk, by: By, id_: str, new: NewBill) -> Deed[
     )
     if not is_new:
         return _made_before(tx, desk, by, space, id_, new)
+    return _made(desk, by, space, id_, new, money)
+
+
+def create_many(
+    tx: Transaction, desk: Desk, asked: Sequence[tuple[By, str, NewBill]]
+) -> list[Deed[Bill] | HoldfastError]:
+    """As `create` for each of them, in a few statements for all. One that is refused has changed nothing."""
+    spaces = dict(tx.rows(sql.SPACES_OF_BOOKS, ids=sorted({new.book_id for _, _, new in asked})))
+    there = set(tx.rows(sql.THERE, ids=[id_ for _, id_, _ in asked]))
+    outcomes: list[Deed[Bill] | HoldfastError | None] = [None] * len(asked)
+    rows: list[Row] = []
+    for number, (by, id_, new) in enumerate(asked):
+        try:
+            space, money = desk.book(by, spaces.get(new.book_id)), checked_money(new.money)
+        except HoldfastError as error:
+            outcomes[number] = _told(error)
+            continue
+        if id_ in there:
+            continue
+        there.add(id_)
+        rows.append(
+            (id_, space.key, by.user_id, money, new.type, new.category, new.time, moment_ms("time", new.time),
+             new.remark, by.now_ms)
+        )  # fmt: skip
+        outcomes[number] = _made(desk, by, space, id_, new, money)
+    if rows and tx.execute(sql.ADD_BILLS, rows=_encode(rows).decode()) != len(rows):
+        raise OutOfDate  # somebody else made one of them since we looked
+    return [
+        outcome if outcome is not None else _again(tx, desk, spaces, *asked[number])
+        for number, outcome in enumerate(outcomes)
+    ]
+
+
+def _again(
+    tx: Transaction, desk: Desk, spaces: Mapping[str, int], by: By, id_: str, new: NewBill
+) -> Deed[Bill] | HoldfastError:
+    try:
+        return _made_before(tx, desk, by, desk.book(by, spaces.get(new.book_id)), id_, new)
+    except HoldfastError as error:
+        return _told(error)
+
+
+def _told(error: HoldfastError) -> HoldfastError:
+    """A refusal is whoever asked's alone; trouble of ours is everybody's."""
+    if error.status >= 500:
+        raise error
+    return error
+
+
+def _made(desk: Desk, by: By, space: Space, id_: str, new: NewBill, money: str) -> Deed[Bill]:
     bill = StoredBill(
         id_, space.key, by.user_id, money, new.type, new.category, new.time, new.remark, "",
         by.now_ms, by.now_ms, None,

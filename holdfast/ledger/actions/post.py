@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from holdfast import blobs, feed
-from holdfast.feed import Recorded, Turn
+from holdfast.feed import Change, Recorded, Space, Turn
 from holdfast.ledger.actions.deed import Deed, Membership, News, Say
 from holdfast.ledger.actions.desk import Desk
 from holdfast.ledger.model import NAMES, By, Shown
@@ -29,10 +29,17 @@ def post(
     tx: Transaction, desk: Desk, by: By, deeds: Sequence[Deed[S]], message_id: str | None = None
 ) -> list[S]:
     """What each deed came to, with its version for the author."""
-    _count_files(tx, by, deeds)
-    places = dict(_places(tx, desk, by, deeds))
+    return post_all(tx, desk, [(by, deed) for deed in deeds], message_id)
+
+
+def post_all(
+    tx: Transaction, desk: Desk, deeds: Sequence[tuple[By, Deed[S]]], message_id: str | None = None
+) -> list[S]:
+    """The same for deeds of several people."""
+    _count_files(tx, deeds)
+    places = _places(tx, desk, deeds)
     done: list[S] = []
-    for number, deed in enumerate(deeds):
+    for number, (by, deed) in enumerate(deeds):
         here, left = places.get(number, (None, None))
         if number in places:
             mine = left if deed.close or by.user_id in deed.leave else here
@@ -64,40 +71,61 @@ def _news(by: By, deed: Deed[Shown], say: Say, version: int, message_id: str | N
     )
 
 
-def _count_files(tx: Transaction, by: By, deeds: Sequence[Deed[S]]) -> None:
-    if not any(deed.files for deed in deeds):
+def _count_files(tx: Transaction, deeds: Sequence[tuple[By, Deed[S]]]) -> None:
+    if not any(deed.files for _, deed in deeds):
         return
     files: Counter[str] = Counter()
     holder = None
-    for deed in deeds:
+    for _, deed in deeds:
         files.update(deed.files)
         holder = deed.holder or holder
-    blobs.adjust(tx, files, by.now_ms, holder=holder)
+    blobs.adjust(tx, files, _now_ms(deeds), holder=holder)
+
+
+def _now_ms(deeds: Sequence[tuple[By, Deed[S]]]) -> int:
+    return max(by.now_ms for by, _ in deeds)
+
+
+class _Turn:
+    """What the deeds do to one space, as it is gathered."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self.join: list[int] = []
+        self.leave: list[int] = []
+        self.close = False
+
+    def add(self, deed: Deed[S]) -> int:
+        """Where in the changes the deed's begin."""
+        begin = len(self.changes)
+        self.changes += deed.changes
+        self.join += deed.join
+        self.leave += deed.leave
+        self.close = self.close or deed.close
+        return begin
+
+    def of(self, space: Space) -> Turn:
+        return Turn(space, tuple(self.changes), tuple(self.join), tuple(self.leave), self.close)
 
 
 def _places(
-    tx: Transaction, desk: Desk, by: By, deeds: Sequence[Deed[S]]
-) -> Iterator[tuple[int, tuple[int | None, int | None]]]:
+    tx: Transaction, desk: Desk, deeds: Sequence[tuple[By, Deed[S]]]
+) -> dict[int, tuple[int | None, int | None]]:
     """By the number of a deed: where its result stands for those who stay, and where for those who leave."""
-    turns: dict[int, Turn] = {}
-    begins: dict[int, int] = {}
-    for number, deed in enumerate(deeds):
-        if not deed.changes and not deed.close:
-            continue
-        turn = turns.get(deed.space) or Turn(desk[deed.space])
-        begins[number] = len(turn.changes)
-        turns[deed.space] = Turn(
-            turn.space,
-            turn.changes + deed.changes,
-            turn.join + deed.join,
-            turn.leave + deed.leave,
-            turn.close or deed.close,
-        )
-    recorded = (
-        dict(zip(turns, feed.record(tx, by.now_ms, list(turns.values())), strict=True)) if turns else {}
-    )
-    for number, begin in begins.items():
-        yield number, _place(recorded[deeds[number].space], deeds[number], begin)
+    turns: defaultdict[int, _Turn] = defaultdict(_Turn)
+    begins = {
+        number: turns[deed.space].add(deed)
+        for number, (_, deed) in enumerate(deeds)
+        if deed.changes or deed.close
+    }
+    if not turns:
+        return {}
+    written = feed.record(tx, _now_ms(deeds), [turn.of(desk[key]) for key, turn in turns.items()])
+    recorded = dict(zip(turns, written, strict=True))
+    return {
+        number: _place(recorded[deeds[number][1].space], deeds[number][1], begin)
+        for number, begin in begins.items()
+    }
 
 
 def _place(recorded: Recorded, deed: Deed[S], begin: int) -> tuple[int | None, int | None]:

@@ -21,7 +21,7 @@ from holdfast.log import get_logger
 from holdfast.metrics import Metrics
 from holdfast.settings import Store
 from holdfast.store import migrations as numbered
-from holdfast.store.command import Command, answer_all
+from holdfast.store.command import Command, Together, answer_all
 from holdfast.store.database import Database, StoreReset
 from holdfast.store.metrics import StoreMetrics
 from holdfast.store.migrations import Migration
@@ -108,7 +108,9 @@ class PostgresqlDatabase(Database):
 
     # -- work
 
-    async def _write(self, run: Callable[[Transaction], T], *, alone: bool) -> T:
+    async def _write(
+        self, run: Callable[[Transaction], T], *, alone: bool, together: Together | None = None
+    ) -> T:
         return await self._submit(self._write_threads, self._run_write, run, alone=alone)
 
     async def _read(self, run: Callable[[Snapshot], T]) -> T:

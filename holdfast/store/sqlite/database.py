@@ -17,7 +17,7 @@ from holdfast.metrics import Metrics
 from holdfast.settings import Store
 from holdfast.settings.fields import MIB
 from holdfast.store import migrations as numbered
-from holdfast.store.command import Command, Read, Write, answer_all
+from holdfast.store.command import Command, Read, Together, Write, answer_all
 from holdfast.store.database import Database, StoreReset
 from holdfast.store.metrics import StoreMetrics
 from holdfast.store.migrations import Migration
@@ -125,13 +125,15 @@ class SqliteDatabase(Database):
 
     # -- work
 
-    async def _write(self, run: Callable[[Transaction], T], *, alone: bool) -> T:
+    async def _write(
+        self, run: Callable[[Transaction], T], *, alone: bool, together: Together | None = None
+    ) -> T:
         self._refuse()
         if self._waiting >= self._settings.queue_limit:
             self._metrics.refused()
             raise QueueFull
         future: asyncio.Future[T] = self._loop.create_future()
-        command = Command(run, future, time.perf_counter(), alone=alone)
+        command = Command(run, future, time.perf_counter(), alone=alone, together=together)
         self._waiting += 1
         self._metrics.waiting(self._waiting)
         self._writer.put(cast("Write", command))

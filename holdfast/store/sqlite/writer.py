@@ -1,11 +1,13 @@
 """The writer: one thread, one connection, many commands in one commit.
 
     take a command → BEGIN IMMEDIATE → each command in its savepoint, as long as more are waiting
+                                       (those that may run together: in one savepoint, one call for all)
                    → COMMIT → answers and events go back to the loop in one call
 
 | what goes wrong | what happens |
 |---|---|
 | an action raises | its savepoint is undone; it alone gets the error |
+| an action for several raises | their savepoint is undone, and each runs in one of its own |
 | SQLite undoes the whole group (disk full, I/O error, interrupt) | every command runs again, each in a commit of its own |
 | COMMIT finds a deferred constraint broken | nothing was committed; every command runs again, alone |
 | COMMIT says the disk is full | nothing was committed; all get 503, the store counts as not writable until a commit succeeds |
@@ -124,17 +126,63 @@ class Writer:
             return
         command: Write | None = first
         while command is not None:
+            together, following = self._all_of_a_kind(command, group)
             try:
-                self._run_in_savepoint(command, group)
+                if len(together) > 1:
+                    self._run_together(together, group)
+                else:
+                    self._run_in_savepoint(command, group)
             except _Undone:
                 self._run_each_alone(group)
                 return
-            if first.alone or len(group.commands) >= self._group_commands or time.monotonic() > deadline:
-                break
-            command = self._line.small()
-            if command is not None:
-                group.commands.append(command)
+            command = following
+            if command is None and not (first.alone or time.monotonic() > deadline):
+                command = self._next(group)
         self._commit(group, group.commands)
+
+    def _next(self, group: Group) -> Write | None:
+        """One more for this group, if it has room and one waits."""
+        if len(group.commands) >= self._group_commands:
+            return None
+        command = self._line.small()
+        if command is not None:
+            group.commands.append(command)
+        return command
+
+    def _all_of_a_kind(self, first: Write, group: Group) -> tuple[list[Write], Write | None]:
+        """`first` and those behind it that can be run together with it; and the one that was taken and cannot."""
+        found = [first]
+        if first.together is None:
+            return found, None
+        while (command := self._next(group)) is not None:
+            if command.together is None or command.together.action != first.together.action:
+                return found, command
+            found.append(command)
+        return found, None
+
+    def _run_together(self, commands: list[Write], group: Group) -> None:
+        tx = SqliteTransaction(self._connection)
+        first = commands[0].together
+        assert first is not None
+        asked = [command.together.asked for command in commands if command.together is not None]
+        try:
+            self._connection.execute("SAVEPOINT command")
+            outcomes = first.with_others(tx, asked)
+            tx.refuse_if_spoiled()
+            self._connection.execute("RELEASE command")
+        except BaseException as error:  # noqa: BLE001 - whose mistake it was shows when each runs on its own
+            self._note(error, group)
+            self._undo_command(error)
+            for command in commands:
+                self._run_in_savepoint(command, group)
+            return
+        for command, outcome in zip(commands, outcomes, strict=True):
+            command.error = None
+            if isinstance(outcome, BaseException):
+                command.fail(translated(outcome))
+            else:
+                command.result = outcome
+        commands[0].events = tx.events
 
     def _run_in_savepoint(self, command: Write, group: Group) -> None:
         execute = self._connection.execute
