@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.errors import HoldfastError, Malformed
+from holdfast.errors import HoldfastError, Malformed, TooLarge
 from holdfast.ids import MAX_ID
 from holdfast.library import rules
 from holdfast.library.errors import InvalidChange, InvalidDeleteKey
@@ -28,7 +28,10 @@ class EntityChange(Struct, frozen=True, rename="camel"):
     entity_id: Annotated[
         str,
         Meta(
-            min_length=1, max_length=rules.ENTITY_ID_MAX, description="the client's own name for it (a UUID)"
+            min_length=1,
+            max_length=rules.ENTITY_ID_MAX,
+            description="the client's own name for it (a UUID)",
+            examples=["7d6f3a52-3f0a-4c57-9d0b-0d7b7a0f5f11"],
         ),
     ]
     operation: Literal["create", "update", "delete"]
@@ -50,29 +53,31 @@ Changes = list[EntityChange] | None
 class PushRequest(Struct, frozen=True, rename="camel"):
     """Everything that a device changed since its last push."""
 
-    client_library_version: Annotated[Version, Meta(description="what the device has pulled up to")]
+    client_library_version: Annotated[
+        Version, Meta(description="what the device has pulled up to", examples=[100])
+    ]
     epoch: Annotated[str, Meta(max_length=100, description="as the last pull gave it")] | None = None
     scores: Changes = None
     instrument_scores: Changes = None
     setlists: Changes = None
     setlist_scores: Changes = None
-    deletes: Annotated[list[str] | None, Meta(description="keys like score:123")] = None
+    deletes: Annotated[
+        list[str] | None, Meta(description="keys like score:123", examples=[["score:123"]])
+    ] = None
 
 
 _decoder = msgspec.json.Decoder(PushRequest)
 _objects = msgspec.json.Decoder(Data)
 
 
-def checked(request: PushRequest, fields: Mapping[Kind, rules.Fields]) -> Push:
+def checked(request: PushRequest, fields: Mapping[Kind, rules.Fields], most: int) -> Push:
     """What is asked for, or the first thing that is wrong with it."""
+    arrays = (request.scores, request.instrument_scores, request.setlists, request.setlist_scores)
+    if sum(len(array or ()) for array in (*arrays, request.deletes)) > most:
+        raise TooLarge(f"A push may have {most} changes; send the others with the next one.")
     changes: dict[Kind, tuple[Change, ...]] = {}
     deletions: list[Deletion] = []
-    for kind, sent in (
-        (Kind.SCORE, request.scores),
-        (Kind.INSTRUMENT_SCORE, request.instrument_scores),
-        (Kind.SETLIST, request.setlists),
-        (Kind.SETLIST_SCORE, request.setlist_scores),
-    ):
+    for kind, sent in zip(Kind, arrays, strict=True):
         known = fields[kind]
         kept = []
         for change in sent or ():
