@@ -19,6 +19,7 @@ from holdfast.broker.packets import (
     Unsuback,
     Unsubscribe,
 )
+from holdfast.broker.store import reads
 from holdfast.errors import OutcomeUnknown
 from holdfast.settings import Broker as Settings
 from tests.broker.conftest import OpenHouse
@@ -92,6 +93,19 @@ async def test_a_qos_2_message_is_sent_after_its_commit_and_released_after_the_n
     assert await writer.get(Pubcomp) == Pubcomp(1)
 
 
+async def test_a_qos_2_message_from_the_store_is_known_there_as_sent_before_it_is(house: House) -> None:
+    reader, writer = await house.lasting("r"), await house.client("w", 4)
+    await reader.subscribe("t", 2)
+    reader.drop()
+    for _ in range(3):
+        writer.publish("t", b"", 2)
+    await writer.get_all(Pubrec, 3)
+    reader = await house.client("r", clean_start=False)
+    packet = await reader.get(Publish)
+    page = await house.broker.db.read(reads.session_page, 0)
+    assert page.sessions[0].sent >= packet.packet_id
+
+
 async def test_a_repeated_qos_2_message_waits_for_the_commit_of_the_first(house: House) -> None:
     writer = await house.lasting("w")
     async with held_commits(house.broker.db):
@@ -149,6 +163,16 @@ async def test_a_retained_message_is_acknowledged_after_its_commit(house: House)
         writer.publish("t", b"x", 1, retain=True)
         await writer.nothing()
     await writer.get(Puback)
+
+
+async def test_a_session_is_off_the_disk_before_the_client_that_discards_it_is_let_in(house: House) -> None:
+    (await house.lasting("r")).drop()
+    speaker = house.speaker()
+    async with held_commits(house.broker.db):
+        connecting = asyncio.create_task(speaker.connect("r", clean_start=True))
+        await settle()
+        assert not speaker.wire.sent
+    await connecting
 
 
 async def test_a_session_that_lasts_is_on_disk_before_its_client_is_let_in(house: House) -> None:
