@@ -175,7 +175,9 @@ def test_a_pull_that_ended_at_the_floor_goes_on() -> None:
     assert must_start_over(Epoch("s", 4), 7, 7, "s", 5)
 
 
-async def test_whoever_is_up_to_date_is_answered_by_one_statement_as_by_the_page(open_store: OpenStore) -> None:
+async def test_whoever_is_up_to_date_is_answered_by_one_statement_as_by_the_page(
+    open_store: OpenStore,
+) -> None:
     async with open_store(ROOMS) as db:
         await with_items(db, 3)
         done = await ask(db, 0, None, limit=100)
