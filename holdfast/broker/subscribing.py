@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from holdfast.broker.hooks import Access
@@ -92,15 +93,16 @@ class Subscribing:
     def _grant(self, peer: Peer, session: Session, packet: Subscribe, verdicts: Verdicts) -> None:
         reasons: list[int] = []
         replays: list[Replay] = []
-        for each, allowed in zip(packet.subscriptions, verdicts, strict=True):
-            fault = self._fault(session, each, allowed=allowed)
+        for each, allowed in zip_longest(packet.subscriptions, verdicts):
+            fault = self._fault(session, each, allowed)
             if fault is not None:
-                log.info(
-                    "subscribe_denied",
-                    client=session.client_id,
-                    filter=each.filter,
-                    reason=fault.name.lower(),
-                )
+                if peer.is_worth_a_line():
+                    log.info(
+                        "subscribe_denied",
+                        client=session.client_id,
+                        filter=each.filter,
+                        reason=fault.name.lower(),
+                    )
                 reasons.append(fault)
                 continue
             grant = Grant(
