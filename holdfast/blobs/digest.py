@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 
 from holdfast.blobs.model import Digest
 
 
 class Digesting:
+    """Calls block, and let other threads run while they hash. The two sums may be brought forward by two threads."""
+
     def __init__(self) -> None:
         self._sha256 = hashlib.sha256()
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._size = 0
 
-    def jobs(self, piece: bytes) -> list[Callable[[], None]]:
-        """What is to be done about the next piece, each on any thread: they block, and let others run while they hash."""
-        self._size += len(piece)
-        return [lambda: self._sha256.update(piece), lambda: self._md5.update(piece)]
+    def update(self, pieces: list[bytes]) -> None:
+        self.update_sha256(pieces)
+        self.update_md5(pieces)
+
+    def update_sha256(self, pieces: list[bytes]) -> None:
+        for piece in pieces:
+            self._sha256.update(piece)
+            self._size += len(piece)
+
+    def update_md5(self, pieces: list[bytes]) -> None:
+        for piece in pieces:
+            self._md5.update(piece)
 
     def digest(self) -> Digest:
         return Digest(self._sha256.hexdigest(), self._md5.hexdigest(), self._size)
