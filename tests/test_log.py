@@ -8,11 +8,10 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.log import configure, get_logger
+from holdfast.log import configure, get_logger, reset
 from holdfast.settings import Log
 
 SECRET = "correct horse battery staple"
@@ -22,7 +21,7 @@ SECRET = "correct horse battery staple"
 def as_before() -> Iterator[None]:
     handlers, level = logging.root.handlers[:], logging.root.level
     yield
-    structlog.reset_defaults()
+    reset()
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
 
@@ -99,3 +98,17 @@ def test_auto_is_json_where_nobody_looks() -> None:
     configure(Log(), out)
     get_logger("feed").info("hello")
     assert json.loads(out.getvalue())["event"] == "hello"
+
+
+def test_a_reader_that_is_gone_harms_nobody() -> None:
+    out = io.StringIO()
+    configure(Log(format="json"), out)
+    out.close()
+    get_logger("feed").error("nobody hears")
+
+
+def test_what_json_does_not_know_is_said_as_well_as_may_be() -> None:
+    out = io.StringIO()
+    configure(Log(format="json"), out)
+    get_logger("feed").info("strange", number=2**70, thing=object, ratio=float("nan"))
+    assert json.loads(out.getvalue())["number"] == 2**70

@@ -14,6 +14,8 @@ import secrets
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from holdfast.broker.hooks import Access, Challenge, Identity, Login, Refused
 from holdfast.broker.packets import (
     V5,
@@ -48,6 +50,17 @@ class Left(Exception):
     """The client went away while it was let in."""
 
 
+class Admitted(msgspec.Struct, frozen=True):
+    """`is_on_disk_first`: what CONNACK says has to be there after a crash: a session, a will, or that an old session is
+    gone."""
+
+    session: Session
+    assigned: str | None
+    """The client id that was made up."""
+    resumed: bool
+    is_on_disk_first: bool
+
+
 class Admission:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
@@ -71,13 +84,12 @@ class Admission:
 
     async def _admit(self, peer: Peer, connect: Connect) -> None:
         try:
-            session, assigned, asked = await self._session_for(peer, connect)
-            resumed = not asked
-            if (session.persistent or connect.will is not None) and not await self._broker.journal.settled():
+            admitted = await self._session_for(peer, connect)
+            if admitted.is_on_disk_first and not await self._broker.journal.settled():
                 raise Refused(Reason.SERVER_UNAVAILABLE)
-            if session.connection is not peer:
+            if admitted.session.connection is not peer:
                 return  # taken over, kicked or gone in between
-            self._open(peer, session, assigned, resumed=resumed)
+            self._open(peer, admitted.session, admitted.assigned, resumed=admitted.resumed)
         except Refused as refused:
             peer.refuse(refused.reason, refused.text)
         except ProtocolError as error:
@@ -91,8 +103,7 @@ class Admission:
             log.exception("client_not_admitted")
             peer.refuse(Reason.UNSPECIFIED)
 
-    async def _session_for(self, peer: Peer, connect: Connect) -> tuple[Session, str | None, bool]:
-        """The session, the id that was made up for it, whether it is new."""
+    async def _session_for(self, peer: Peer, connect: Connect) -> Admitted:
         self._speaks(connect)
         if peer.refusal is not None:
             raise Refused(peer.refusal)
@@ -105,14 +116,20 @@ class Admission:
         # from here on nothing is awaited
         if self._broker.is_closing:
             raise Refused(Reason.SERVER_UNAVAILABLE)
-        found = self._broker.sessions_by_id.get(client_id)
+        before = found = self._broker.sessions_by_id.get(client_id)
         if found is not None:
             found = self._take_over(found, identity, connect)
         session = found if found is not None else self._begin(client_id, identity, connect)
         self._belongs(peer, session, identity, connect)
         if found is not None:
             await self._broker.subscribing.recheck(session)
-        return session, assigned, found is None
+        discards = before is not None and before.persistent and found is None
+        return Admitted(
+            session,
+            assigned,
+            resumed=found is not None,
+            is_on_disk_first=session.persistent or connect.will is not None or discards,
+        )
 
     # -- may it?
 

@@ -18,8 +18,8 @@ from holdfast.broker.topics import Grant
 if TYPE_CHECKING:
     from holdfast.broker.peer import Peer
 
-ENTRY_WEIGHT = 200
-"""Bytes that a queue row weighs besides its message."""
+ENTRY_WEIGHT = 800
+"""Bytes that a message on its way to the disk costs in memory besides its payload."""
 
 
 class Batch:

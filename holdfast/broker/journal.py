@@ -217,6 +217,11 @@ class Journal:
         return self.batch if self.batch.dirty else self._writing
 
     @property
+    def is_clean(self) -> bool:
+        """Everything that happened is on disk."""
+        return self._writing is None and not self.batch.dirty
+
+    @property
     def weight(self) -> int:
         """Bytes that wait for the disk."""
         return self.batch.weight + (self._writing.weight if self._writing is not None else 0)

@@ -37,6 +37,11 @@ class Leftovers:
         if self._task is not None:
             self._task.cancel()
 
+    async def done(self) -> None:
+        """Waits until nothing is left over."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
     async def _remove_all(self) -> None:
         while self._waiting:
             session_id, sent = self._waiting[0]

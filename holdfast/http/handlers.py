@@ -16,6 +16,7 @@ from litestar.dto import AbstractDTO
 from litestar.enums import HttpMethod, MediaType
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Operation
 from litestar.types import ASGIApp, ExceptionHandlersMap, Receive, Scope, Send
 
 from holdfast.http.envelope import Refusal
@@ -104,6 +105,7 @@ class _Options(TypedDict, total=False):
     operation_id: str
     security: list[dict[str, list[str]]]
     dto: type[AbstractDTO[Any]]
+    operation_class: type[Operation]
 
 
 def get(path: str, **options: Unpack[_Options]) -> HTTPRouteHandler:

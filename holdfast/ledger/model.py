@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import lru_cache
 from typing import Annotated, Literal, TypeAlias
 
 import msgspec
@@ -230,6 +231,32 @@ class StoredBill(Struct, frozen=True):
             action=action,
             version=version,
         )
+
+
+BillRow: TypeAlias = tuple[str, int, int, str, int, str, str, str | None, str, int, int, int | None]
+"""A `StoredBill` as it comes."""
+
+
+def bill_as_json(row: BillRow, book_id: str, action: Action, version: int) -> bytes:
+    """What `as_json` makes of the bill as it is shown, at a third of the cost: a page has a hundred of them."""
+    id_, _space, creator, money, type_, category, time, remark, images, crt_ms, upd_ms, _deleted_ms = row
+    crt_time = rfc3339(crt_ms)
+    upd_time = crt_time if upd_ms == crt_ms else rfc3339(upd_ms)
+    shown = f'"{images.replace(" ", _BETWEEN)}"' if images else ""
+    remarked = f',"remark":{_quoted(remark)}' if remark is not None else ""
+    return (
+        f'{{"_id":"{id_}","book_id":"{book_id}","money":{money},"type":{type_},"category":{_quoted(category)},'
+        f'"time":"{time}","crt_user":"{creator}","images":[{shown}],"crt_time":"{crt_time}",'
+        f'"upd_time":"{upd_time}"{remarked},"action":"{action}","version":{version}}}'
+    ).encode()
+
+
+_BETWEEN = '","'
+
+
+@lru_cache(maxsize=1_024)  # few categories, and the same remarks again and again
+def _quoted(text: str) -> str:
+    return _encode(text).decode()
 
 
 class StoredImage(Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
 from holdfast import feed
 from holdfast.feed import Ask, Entry, Page, Parent
@@ -20,13 +20,14 @@ from holdfast.ledger.model import (
     IMAGE,
     Action,
     Bill,
+    BillRow,
     Book,
     Gone,
     Image,
-    StoredBill,
     StoredBook,
     StoredImage,
     Version,
+    bill_as_json,
 )
 from holdfast.store import Snapshot
 
@@ -49,7 +50,7 @@ class _Rows(Struct, frozen=True):
     """The stored rows of what is on a page."""
 
     books: Mapping[str, StoredBook] = field(default_factory=dict)
-    bills: Mapping[str, StoredBill] = field(default_factory=dict)
+    bills: Mapping[str, BillRow] = field(default_factory=dict)
     images: Mapping[str, StoredImage] = field(default_factory=dict)
 
 
@@ -82,18 +83,16 @@ def _rows(view: Snapshot, entries: Iterable[Entry]) -> _Rows:
             wanted[entry.kind].append(entry.entity)
     return _Rows(
         {row.id: row for row in view.rows(sql.BOOKS, ids=wanted[BOOK])} if wanted[BOOK] else {},
-        {row.id: row for row in view.rows(sql.BILLS, ids=wanted[BILL])} if wanted[BILL] else {},
+        {row[0]: row for row in view.rows(sql.BILL_ROWS, ids=wanted[BILL])} if wanted[BILL] else {},
         {row.id: row for row in view.rows(sql.IMAGES, ids=wanted[IMAGE])} if wanted[IMAGE] else {},
     )
 
 
 def _parents(entries: Iterable[Entry], rows: _Rows, ids: Mapping[int, str]) -> set[Parent]:
-    parents = set()
-    for entry in entries:
-        if entry.live and entry.kind != BOOK:
-            parents.add(Parent(entry.space, BOOK, ids[entry.space]))
-            if entry.kind == IMAGE:
-                parents.add(Parent(entry.space, BILL, rows.images[entry.entity].bill))
+    spaces = {entry.space for entry in entries if entry.live and entry.kind != BOOK}
+    parents = {Parent(space, BOOK, ids[space]) for space in spaces}
+    for image in rows.images.values():
+        parents.add(Parent(image.space, BILL, image.bill))
     return parents
 
 
@@ -109,7 +108,7 @@ def _shown(
         action: Action = "delete" if not entry.live else "add" if entry.first else "update"
         if entry.kind == BILL:
             bills.append(
-                rows.bills[entry.entity].shown(ids[entry.space], action=action, version=version)
+                cast("Bill", Raw(bill_as_json(rows.bills[entry.entity], ids[entry.space], action, version)))
                 if entry.live
                 else cast("Bill", Gone(id=entry.entity, action=action, version=version))
             )

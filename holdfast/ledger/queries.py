@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from holdfast import feed
-from holdfast.ledger.model import Bill, Book, StoredBill, StoredBook, StoredImage
+from holdfast.ledger.model import Bill, BillRow, Book, StoredBill, StoredBook, StoredImage
 from holdfast.store import Query, Snapshot, Statement
 
 # ledger_book
@@ -40,6 +40,10 @@ SPACE_OF_BILL = Query(int, "SELECT space FROM ledger_bill WHERE id = :id")
 SPACES_OF_BILLS = Query(tuple[str, int], "SELECT id, space FROM ledger_bill WHERE id = ANY(:ids)")
 BILL = Query(StoredBill, f"SELECT {_BILL} FROM ledger_bill WHERE id = :id")
 BILLS = Query(StoredBill, f"SELECT {_BILL} FROM ledger_bill WHERE id = ANY(:ids)")
+BILL_ROWS: Query[BillRow] = Query(
+    tuple[str, int, int, str, int, str, str, str | None, str, int, int, int | None],
+    f"SELECT {_BILL} FROM ledger_bill WHERE id = ANY(:ids)",
+)
 ADD_BILL = Statement(
     "INSERT INTO ledger_bill (id, space, creator, money, type, category, time, time_ms, remark, images, crt_ms,"
     " upd_ms) VALUES (:id, :space, :creator, :money, :type, :category, :time, :time_ms, :remark, '', :now, :now)"

@@ -16,6 +16,7 @@ from holdfast.http.download import FileReply
 from holdfast.http.handlers import get, post
 from holdfast.http.multipart import parts
 from holdfast.http.visit import AnyRequest, caller
+from holdfast.library.examples import PDF
 from holdfast.library.pdfs import Pdfs
 from holdfast.library.rules import WrongField, checked_md5
 
@@ -30,20 +31,20 @@ Hash = Annotated[
 
 
 class Checked(Struct, frozen=True, omit_defaults=True):
-    exists: bool
+    exists: Annotated[bool, Meta(examples=[True])]
     claimable: bool = False
     """It is known: whoever shows that he has it (`/file/claim`) need not upload it."""
 
 
 class Uploaded(Struct, frozen=True):
-    hash: str
-    path: str
+    hash: Annotated[str, Meta(examples=[PDF])]
+    path: Annotated[str, Meta(examples=[f"{PDF}.pdf"])]
 
 
 class ClaimRequest(Struct, frozen=True, rename="camel"):
     """Either `hash`, or `claimId` and `sha256`."""
 
-    hash: Annotated[str | None, Meta(description="which file; asks for a challenge")] = None
+    hash: Annotated[str | None, Meta(description="which file; asks for a challenge", examples=[PDF])] = None
     claim_id: Annotated[str | None, Meta(description="of the challenge that is answered")] = None
     sha256: Annotated[
         str | None,
@@ -55,9 +56,9 @@ class Claim(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A challenge; or that it was answered."""
 
     claim_id: str | None = None
-    offset: int | None = None
-    length: int | None = None
-    nonce: str | None = None
+    offset: Annotated[int | None, Meta(examples=[81920])] = None
+    length: Annotated[int | None, Meta(examples=[1048576])] = None
+    nonce: Annotated[str | None, Meta(examples=["1f6c0f0e5b6f4d0c9b1f0a2d3c4b5a69"])] = None
     hash: str | None = None
     exists: bool | None = None
 

@@ -15,7 +15,7 @@ from holdfast.http.idempotency import key_of
 from holdfast.http.stream import JsonPieces
 from holdfast.http.visit import AnyRequest, caller, visit
 from holdfast.ids import MAX_ID
-from holdfast.library import wire
+from holdfast.library import examples, wire
 from holdfast.library.library import Library
 from holdfast.library.model import Pushed
 from holdfast.library.pull import Asked
@@ -51,7 +51,12 @@ def user_named(user_id: int | None) -> int:
 def router(library: Library, limits: Limits) -> Router:
     fields = fields_of(limits)
 
-    @get("/library/pull", summary="What has changed since", security=[{"token": []}])
+    @get(
+        "/library/pull",
+        summary="What has changed since",
+        security=[{"token": []}],
+        responses=examples.ANSWERS_OF_PULL,
+    )
     async def pull(
         user_id: UserId = None,
         since: Annotated[
@@ -85,6 +90,8 @@ def router(library: Library, limits: Limits) -> Router:
         security=[{"token": []}],
         dto=PushJson,
         request_max_body_size=limits.push_body,
+        responses=examples.ANSWERS_OF_PUSH,
+        operation_class=examples.PushOperation,
     )
     async def push(request: AnyRequest, data: JSONBody[PushRequest], user_id: UserId = None) -> Pushed:
         """All of it or nothing, each change under a version of its own. 412: another device was first, pull and push

@@ -28,7 +28,10 @@ class EntityChange(Struct, frozen=True, rename="camel"):
     entity_id: Annotated[
         str,
         Meta(
-            min_length=1, max_length=rules.ENTITY_ID_MAX, description="the client's own name for it (a UUID)"
+            min_length=1,
+            max_length=rules.ENTITY_ID_MAX,
+            description="the client's own name for it (a UUID)",
+            examples=["7d6f3a52-3f0a-4c57-9d0b-0d7b7a0f5f11"],
         ),
     ]
     operation: Literal["create", "update", "delete"]
@@ -50,13 +53,17 @@ Changes = list[EntityChange] | None
 class PushRequest(Struct, frozen=True, rename="camel"):
     """Everything that a device changed since its last push."""
 
-    client_library_version: Annotated[Version, Meta(description="what the device has pulled up to")]
+    client_library_version: Annotated[
+        Version, Meta(description="what the device has pulled up to", examples=[100])
+    ]
     epoch: Annotated[str, Meta(max_length=100, description="as the last pull gave it")] | None = None
     scores: Changes = None
     instrument_scores: Changes = None
     setlists: Changes = None
     setlist_scores: Changes = None
-    deletes: Annotated[list[str] | None, Meta(description="keys like score:123")] = None
+    deletes: Annotated[
+        list[str] | None, Meta(description="keys like score:123", examples=[["score:123"]])
+    ] = None
 
 
 _decoder = msgspec.json.Decoder(PushRequest)

@@ -151,6 +151,16 @@ async def test_a_retained_message_is_acknowledged_after_its_commit(house: House)
     await writer.get(Puback)
 
 
+async def test_a_session_is_off_the_disk_before_the_client_that_discards_it_is_let_in(house: House) -> None:
+    (await house.lasting("r")).drop()
+    speaker = house.speaker()
+    async with held_commits(house.broker.db):
+        connecting = asyncio.create_task(speaker.connect("r", clean_start=True))
+        await settle()
+        assert not speaker.wire.sent
+    await connecting
+
+
 async def test_a_session_that_lasts_is_on_disk_before_its_client_is_let_in(house: House) -> None:
     speaker = house.speaker()
     async with held_commits(house.broker.db):

@@ -42,6 +42,7 @@ CHEAP = Auth(argon2_memory_kib=8, argon2_passes=1)
 MIGRATIONS = of_rooms("store", "http", "accounts", "feed", "chat")
 PLENTY = Rate(1_000_000, 1_000_000, 1_000_000, 1_000_000)
 _group_ids = count(10**15)
+_names = count(1)
 _far_ids = count(10**16, 1_000)
 QUICK = Chat(rate=PLENTY, ack_batch_ms=5)
 
@@ -56,15 +57,13 @@ class House:
         self.metrics = metrics
         self.web = web
         self.ws = room.addresses["ws"]
-        self._names = 0
 
     @staticmethod
     def new_id() -> int:
         return next(_far_ids)
 
     async def user(self, name: str = "") -> int:
-        self._names += 1
-        return (await self.accounts.add_user(name or f"user-{self._names}", "correct horse")).id
+        return (await self.accounts.add_user(name or f"user-{next(_names)}", "correct horse")).id
 
     async def users(self, count: int) -> list[int]:
         return [await self.user() for _ in range(count)]

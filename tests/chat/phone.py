@@ -16,7 +16,7 @@ from typing import Any, Self
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-PATIENCE = 20.0
+PATIENCE = 40.0
 _numbers = itertools.count(1)
 
 Frame = dict[str, Any]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast.chat.gateway.connection import Connection
-from holdfast.settings.chat import Backpressure
+from holdfast.settings.chat import Backpressure, Group
 from tests.chat.conftest import QUICK, House, OpenHouse, until
 from tests.chat.deaf import Deaf, many
 
@@ -142,7 +142,7 @@ async def test_a_client_that_asks_and_asks_and_reads_nothing_is_closed(sqlite_op
 async def test_many_readers_that_stop_at_once_cost_a_bounded_amount_each(sqlite_open: OpenHouse) -> None:
     """`HOLDFAST_SLOW_READERS=2000` is the full length."""
     count = many()
-    chat = msgspec.structs.replace(QUICK, window=100_000)
+    chat = msgspec.structs.replace(QUICK, window=100_000, group=Group(mode="push"))
     marks = Backpressure()
     async with sqlite_open(chat) as house:
         ann, *readers = await house.users(count + 1)

@@ -41,7 +41,9 @@ class DidNotStart(AssertionError):
 
 
 class Server:
-    """`command` takes the options of `holdfast serve`. Every start is on the same folder, on a free port."""
+    """`command` takes the options of `holdfast serve`. Every start is on the same folder, on a free port.
+
+    `door` is the option that names the first door."""
 
     def __init__(
         self,
@@ -49,10 +51,12 @@ class Server:
         *options: str,
         command: Sequence[str] = HOLDFAST,
         environment: Mapping[str, str] | None = None,
+        door: str = "--http",
     ) -> None:
         self.folder = folder
         self._command = command
         self._options = options
+        self._door = door
         self._environment = environment or {}
         self.ready_file = folder.with_name(folder.name + ".ready")
         self._log = folder.with_name(folder.name + ".log")
@@ -69,7 +73,7 @@ class Server:
             self._process = subprocess.Popen(
                 [
                     *self._command,
-                    *("--data", str(self.folder), "--http", "127.0.0.1:0"),
+                    *("--data", str(self.folder), self._door, "127.0.0.1:0"),
                     *("--ready-file", str(self.ready_file)),
                     *self._options,
                     *more,

@@ -7,7 +7,7 @@ the machine's business: a seed repeats the plan, not the interleaving.)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
 from random import Random
 from time import monotonic
@@ -37,6 +37,14 @@ WITHOUT_POSTGRESQL = (Moment.START, Moment.OPENING, Moment.LOAD, Moment.LOAD, Mo
 WITH_POSTGRESQL = (*WITHOUT_POSTGRESQL, Moment.DATABASE, Moment.DATABASE, Moment.BOTH)
 
 
+async def ready_by_http(doors: Doors) -> bool:
+    async with Wire(doors["http"]) as wire:
+        try:
+            return (await wire.get("/readyz")).status == 200
+        except Cut:
+            return False
+
+
 class Report(msgspec.Struct):
     seed: int
     kills: dict[str, int]
@@ -62,6 +70,7 @@ class Storm:
         seed: int,
         postgresql: Postgresql | None = None,
         load_seconds: float = 0.8,
+        is_ready: Callable[[Doors], Awaitable[bool]] = ready_by_http,
     ) -> None:
         self._server = server
         self._operations = operations
@@ -69,6 +78,7 @@ class Storm:
         self._random = Random(seed)
         self._postgresql = postgresql
         self._load_seconds = load_seconds
+        self._is_ready = is_ready
         self._start_seconds = 1.0
         self._open_seconds = 0.1
         self._kills: dict[str, int] = {}
@@ -152,21 +162,12 @@ class Storm:
     async def _recovered(self, doors: Doors) -> None:
         """The server finds its database again by itself."""
         deadline = monotonic() + RECOVERY
-        async with Wire(doors["http"]) as wire:
-            while True:
-                assert self._server.running, (
-                    f"the server did not outlive PostgreSQL:\n{self._server.last_words()}"
-                )
-                try:
-                    answer = await wire.get("/readyz")
-                except Cut:
-                    answer = None
-                if answer is not None and answer.status == 200:
-                    return
-                assert monotonic() < deadline, (
-                    f"not ready {RECOVERY:g} s after PostgreSQL came back: {answer}"
-                )
-                await asyncio.sleep(0.05)
+        while not await self._is_ready(doors):
+            assert self._server.running, (
+                f"the server did not outlive PostgreSQL:\n{self._server.last_words()}"
+            )
+            assert monotonic() < deadline, f"not ready {RECOVERY:g} s after PostgreSQL came back"
+            await asyncio.sleep(0.05)
 
     # -- a quiet start
 

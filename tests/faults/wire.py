@@ -42,18 +42,22 @@ class Wire:
     async def get(self, path: str) -> Answered:
         return await self._ask("GET", path, b"")
 
-    async def post(self, path: str, body: object) -> Answered:
-        return await self._ask("POST", path, msgspec.json.encode(body))
+    async def post(self, path: str, body: object, key: str | None = None) -> Answered:
+        """`key`: its Idempotency-Key."""
+        return await self._ask("POST", path, msgspec.json.encode(body), key)
+
+    async def upload(self, path: str, content: bytes) -> Answered:
+        return await self._ask("POST", path, content)
 
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
         self._reader = self._writer = None
 
-    async def _ask(self, method: str, path: str, body: bytes) -> Answered:
+    async def _ask(self, method: str, path: str, body: bytes, key: str | None = None) -> Answered:
         try:
             async with asyncio.timeout(PATIENCE):
-                return await self._exchange(method, path, body)
+                return await self._exchange(method, path, body, key)
         except (OSError, EOFError) as error:
             self.close()
             if isinstance(error, TimeoutError):
@@ -63,12 +67,13 @@ class Wire:
             self.close()  # half an answer may be on its way: this connection is of no more use
             raise
 
-    async def _exchange(self, method: str, path: str, body: bytes) -> Answered:
+    async def _exchange(self, method: str, path: str, body: bytes, key: str | None) -> Answered:
         if self._reader is None or self._writer is None:
             self._reader, self._writer = await asyncio.open_connection(self._host, self._port)
         authorization = f"authorization: Bearer {self.token}\r\n" if self.token else ""
+        idempotency = f"idempotency-key: {key}\r\n" if key is not None else ""
         head = (
-            f"{method} {path} HTTP/1.1\r\nhost: {self._host}\r\n{authorization}"
+            f"{method} {path} HTTP/1.1\r\nhost: {self._host}\r\n{authorization}{idempotency}"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
         )
         self._writer.write(head.encode() + body)

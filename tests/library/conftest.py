@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
-import structlog
 
 from holdfast.blobs import BlobRoom
 from holdfast.blobs.model import hash_in_name
@@ -23,7 +22,7 @@ from holdfast.http.door import Door
 from holdfast.http.routes import application
 from holdfast.http.visit import Caller
 from holdfast.library.room import LibraryRoom
-from holdfast.log import configure
+from holdfast.log import configure, reset
 from holdfast.metrics import Metrics
 from holdfast.settings import Log, Settings
 from holdfast.store import Database
@@ -169,7 +168,7 @@ def _short_logs() -> Iterator[None]:
     """Without it each provoked mistake is printed with all its variables."""
     configure(Log(format="json"), sys.stdout)
     yield
-    structlog.reset_defaults()
+    reset()
 
 
 OpenHouse = Callable[..., AbstractAsyncContextManager[House]]

@@ -140,7 +140,10 @@ class Wire(asyncio.Protocol):
     def close(self) -> None:
         if self._begin_to_close():
             self._raw.resume_reading()
-            self._raw.write_eof()
+            try:
+                self._raw.write_eof()
+            except OSError:  # asyncio shuts the socket down at once, and the other side has reset it already
+                self._raw.abort()
 
     def abort(self) -> None:
         self.write = _nowhere

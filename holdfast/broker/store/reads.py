@@ -36,7 +36,8 @@ LENGTHS = Query(
     Length,
     """SELECT session_id, SUM(CASE WHEN replay THEN 0 ELSE 1 END),
         CAST(SUM(CASE WHEN replay THEN 0 ELSE size END) AS BIGINT), SUM(CASE WHEN replay THEN 1 ELSE 0 END), MAX(number)
-    FROM broker_queue WHERE session_id > :above AND session_id <= :to GROUP BY session_id""",
+    FROM broker_queue WHERE session_id > :above AND session_id <= :to
+        AND session_id IN (SELECT id FROM broker_session) GROUP BY session_id""",
 )
 RETAINED = Query(
     StoredRetained,
