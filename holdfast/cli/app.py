@@ -18,6 +18,7 @@ from holdfast.cli import app_books, app_chat, app_library
 from holdfast.cli.app_replica import (
     Here,
     client,
+    fresh,
     guarded,
     out,
     run,
@@ -130,7 +131,7 @@ def status(
     """How things stand: online, what waits, when everything was here last."""
 
     async def work(here: Holdfast) -> None:
-        await asyncio.sleep(0.3)  # enough to find out whether the server is there
+        await fresh(here)
         if not watch:
             out(_shown(await here.status()))
             return

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast.cli.app_replica import glance, mark, out, pick, run, settle, short, standing
+from holdfast.cli.app_replica import fresh, mark, out, pick, run, settle, short, standing
 from holdfast.client import Bill, Book, Holdfast, Status
 
 BookName = Annotated[str, typer.Argument(metavar="BOOK", help="Its name, or the end of its id.")]
@@ -45,13 +45,14 @@ def books() -> None:
     """The books here: those you made, and those you joined."""
 
     async def work(here: Holdfast) -> None:
+        await fresh(here)
         table = Table("", "id", "name", "members", "yours", box=None)
         for each in await here.ledger.books():
             yours = "yes" if here.ledger.can_edit(each) else ""
             members = str(len(each.members))
             table.add_row(mark(each.synced, each.refusal), short(each.id), escape(each.name), members, yours)
         out(table if table.row_count else "no books yet: holdfast app book add NAME")
-        out(await glance(here))
+        out(standing(await here.status()))
 
     run(work)
 
@@ -74,9 +75,10 @@ def bills(name: BookName, limit: Annotated[int, typer.Option(help="How many, new
     """The bills of a book, newest first. ● synced, ○ waits to be sent, ✗ refused."""
 
     async def work(here: Holdfast) -> None:
+        await fresh(here)
         which = await named(here, name)
         out(_bill_table(await here.ledger.bills(which.id, limit=limit)))
-        out(await glance(here))
+        out(standing(await here.status()))
 
     run(work)
 

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from holdfast.cli.app_replica import out, pick, run, standing
+from holdfast.cli.app_replica import fresh, out, pick, run, standing
 from holdfast.client import Conversation, Holdfast, Message
 
 chat = typer.Typer(help="Write to people and groups.", no_args_is_help=True)
@@ -50,7 +50,7 @@ def conversations() -> None:
     """Whom you talk with, the latest first."""
 
     async def work(here: Holdfast) -> None:
-        await _brought(here)
+        await fresh(here, "chat")
         table = Table("id", "name", "unread", "last", box=None)
         for each in await here.chat.conversations():
             table.add_row(each.id, escape(each.name), str(each.unread or ""), _last(each))
@@ -62,19 +62,6 @@ def conversations() -> None:
 
 def _last(conversation: Conversation) -> str:
     return escape((conversation.last.body or "")[:40]) if conversation.last else ""
-
-
-async def _brought(here: Holdfast, seconds: float = 3.0) -> None:
-    """A moment for what waits on the server."""
-    if here.logged_in:
-        arrived = asyncio.Event()
-        end = here.on_event(lambda event: arrived.set() if getattr(event, "room", "") == "chat" else None)
-        try:
-            await asyncio.wait_for(arrived.wait(), seconds)
-        except TimeoutError:
-            return
-        finally:
-            end()
 
 
 @chat.command("send")
@@ -105,7 +92,7 @@ def read(whom: Whom, limit: Annotated[int, typer.Option(help="How many, the last
     """A conversation's last messages; they count as read."""
 
     async def work(here: Holdfast) -> None:
-        await _brought(here)
+        await fresh(here, "chat")
         conversation = await _conversation(here, whom)
         for message in await here.chat.messages(conversation, limit=limit):
             out(_line(message, here))

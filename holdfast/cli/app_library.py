@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from holdfast.cli.app_replica import console, glance, mark, out, pick, run, settle, short, standing
+from holdfast.cli.app_replica import console, fresh, mark, out, pick, run, settle, short, standing
 from holdfast.client import AlreadyHere, Event, Holdfast, InvalidValue, Offline, Score, Transfer
 
 library = typer.Typer(help="Your music library: scores, parts, setlists, PDFs.", no_args_is_help=True)
@@ -31,6 +31,7 @@ def scores() -> None:
     """The scores here. ● synced, ○ waits to be sent, ✗ refused."""
 
     async def work(here: Holdfast) -> None:
+        await fresh(here, "library")
         table = Table("", "id", "title", "composer", "parts", box=None)
         for score in await here.library.scores():
             parts = ", ".join(part.instrument for part in await here.library.parts(score.id))
@@ -42,7 +43,7 @@ def scores() -> None:
                 escape(parts),
             )
         out(table if table.row_count else "no scores yet: holdfast app library add TITLE, or import FOLDER")
-        out(await glance(here))
+        out(standing(await here.status()))
 
     run(work)
 

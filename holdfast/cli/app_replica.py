@@ -13,13 +13,24 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from holdfast.client import ClientError, Holdfast, LoginNeeded, NotHere, Offline, Status, notes
+from holdfast.client import (
+    ClientError,
+    Event,
+    Holdfast,
+    LoginNeeded,
+    NotHere,
+    Offline,
+    Status,
+    Synced,
+    Verified,
+    notes,
+)
 
 T = TypeVar("T")
 
 SETTLE_SECONDS = 3.0
 """How long a command waits for the server after it has done its work here."""
-GLANCES, GLANCE_SECONDS = 25, 0.02
+GLANCES, GLANCE_SECONDS = 150, 0.02
 SHORT = 5
 
 console = Console(highlight=False)
@@ -87,15 +98,24 @@ async def settle(app: Holdfast, seconds: float = SETTLE_SECONDS) -> None:
     out(standing(await app.status()))
 
 
-async def glance(app: Holdfast) -> str:
-    """How it stands, after the moment that it takes to find out whether the server is there."""
-    found = await app.status()
-    for _ in range(GLANCES):
-        if not found.logged_in or found.online or found.last_error:
-            break
-        await asyncio.sleep(GLANCE_SECONDS)
-        found = await app.status()
-    return standing(found)
+async def fresh(app: Holdfast, room: str = "ledger") -> None:
+    """Before something is shown: a moment for what others have written, if there is a server."""
+    if not app.logged_in:
+        return
+    known = asyncio.Event()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, Synced | Verified) and event.room == room:
+            known.set()
+
+    end = app.on_event(hear)
+    try:
+        for _ in range(GLANCES):
+            if known.is_set() or (await app.status()).last_error:
+                return
+            await asyncio.sleep(GLANCE_SECONDS)
+    finally:
+        end()
 
 
 def standing(status: Status) -> str:

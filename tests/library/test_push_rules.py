@@ -282,3 +282,23 @@ async def test_a_push_may_be_larger_than_other_bodies_but_not_without_bound(open
         await ann.refused(413, "too_large", 2, instrumentScores=[more])
         (item,) = (await ann.pull())["instrumentScores"]
         assert len(item["data"]["annotationsJson"]) == 2_000_000
+
+
+async def test_a_small_push_that_would_move_too_much_data_is_413_and_changes_nothing(
+    ann: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [part("S", f"p{n}", f"P{n}", annotationsJson="x" * 1_000) for n in range(10)]
+    ids = (await ann.push(0, scores=[score("s", "S")], instrumentScores=parts))["serverIdMapping"]
+    monkeypatch.setattr("holdfast.library.actions.MOST_DATA", 5_000)
+    touched = [update("instrumentScore", ids[f"P{n}"], orderIndex=n) for n in range(10)]
+    for push in (
+        {"instrumentScores": touched},
+        {"deletes": [f"score:{ids['S']}"]},
+        {"instrumentScores": parts},
+    ):
+        await ann.refused(413, "too_large", 11, **push)
+    assert (await ann.pull())["libraryVersion"] == 11
+    await ann.push(11, instrumentScores=touched[:3])
+    await ann.push(14, deletes=[f"instrumentScore:{ids[f'P{n}']}" for n in range(4)])
+    monkeypatch.undo()
+    await ann.push(18, deletes=[f"score:{ids['S']}"])

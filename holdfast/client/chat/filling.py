@@ -29,8 +29,8 @@ class Filling:
         for kind in ("single-chat", "group"):
             await self._list(kind, at_once=at_once)
         await self.fill(at_once=at_once)
-        await self.verify()
         await self.name_unnamed(at_once=at_once)
+        await self.verify()
 
     async def _list(self, kind: str, *, at_once: bool) -> None:
         query: dict[str, str | int] = {"limit": PAGE}

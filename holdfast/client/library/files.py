@@ -33,6 +33,7 @@ PIECE = 4 * 1024 * 1024
 READ = 256 * 1024
 TUS = {"Tus-Resumable": "1.0.0"}
 PDF = b"%PDF-"
+GONE = (403, 404, 410)
 
 
 class Waiting(Struct, frozen=True):
@@ -42,6 +43,11 @@ class Waiting(Struct, frozen=True):
     size: int
     name: str
     upload_url: str | None
+
+
+class UploadOver(Exception):
+    """The server does not know this upload any more: it is complete and an answer was lost, or it was given up. What
+    became of the file is asked from the beginning."""
 
 
 class FileQueue:
@@ -66,6 +72,8 @@ class FileQueue:
                 if refused.status == 401:
                     raise
                 await self._refused(waiting, Refusal(refused.code, refused.reason, refused.message))
+            except UploadOver:
+                await self._replica.write(partial(_goes_on_at, md5=waiting.md5, place=None))
 
     async def _upload(self, waiting: Waiting, *, at_once: bool) -> None:
         if not self._contents.has(waiting.md5):
@@ -121,12 +129,12 @@ class FileQueue:
             try:
                 offset = await self._sent_piece(waiting, place, offset, at_once=at_once)
             except Refused as refused:
-                if refused.reason != "wrong_offset":
+                if refused.reason != "wrong_offset" and refused.status not in GONE:
                     raise
                 # a piece arrived whose answer did not
                 standing = await self._standing(place, at_once=at_once)
                 if standing is None:
-                    raise
+                    raise UploadOver from None
                 offset = standing
         self._tell(waiting, waiting.size)
 
@@ -152,7 +160,7 @@ class FileQueue:
         try:
             answer = await self._http.ask("HEAD", place, headers=TUS, at_once=at_once)
         except Refused as refused:
-            if refused.status in (403, 404, 410):
+            if refused.status in GONE:
                 return None
             raise
         return int(answer.headers["Upload-Offset"])
@@ -235,7 +243,7 @@ def _uploaded(tx: Transaction, md5: str) -> None:
     tx.changed(OUTBOX, FILES)
 
 
-def _goes_on_at(tx: Transaction, md5: str, place: str) -> None:
+def _goes_on_at(tx: Transaction, md5: str, place: str | None) -> None:
     tx.execute("UPDATE library_file SET upload_url = ? WHERE md5 = ?", place, md5)
 
 

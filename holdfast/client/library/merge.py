@@ -2,7 +2,7 @@
 
 | here | a living item | a deleted item |
 |---|---|---|
-| nothing under its serverId, a new row under its key | they are one: ours takes the serverId, its content goes as a change | |
+| a pending row under its key, that is not alive there | they are one: ours takes the serverId, its content goes as a change | |
 | nothing | inserted | nothing |
 | synced | overwritten | removed (with a pending child: kept, and sent again, which revives it) |
 | changed | ours stays, its version follows | ours stays, and revives it |
@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from holdfast.client.feeds import Cursor, begin_again, cursor, keep_cursor, set_meta
 from holdfast.client.ledger.model import HELD, SENT
@@ -43,7 +43,8 @@ def apply_page(tx: Transaction, page: Pull, asked: int, now_ms: int, new_id: New
         return False
     if page.is_full_sync and (asked or not at.resetting):
         at = start_over(tx)
-    merging = _Merging(tx, at.resetting, new_id)
+    dying = {item.server_id for shelf in page.shelves() for item in shelf if item.is_deleted}
+    merging = _Merging(tx, at.resetting, new_id, dying)
     for kind, shelf in zip(Kind, page.shelves(), strict=True):
         for item in shelf:
             if not item.is_deleted:
@@ -64,10 +65,11 @@ def apply_page(tx: Transaction, page: Pull, asked: int, now_ms: int, new_id: New
 
 
 class _Merging:
-    def __init__(self, tx: Transaction, seen: int, new_id: NewId) -> None:
+    def __init__(self, tx: Transaction, seen: int, new_id: NewId, dying: Collection[int]) -> None:
         self._tx = tx
         self._seen = seen
         self._new_id = new_id
+        self._dying = dying
 
     def live(self, kind: Kind, item: Item) -> None:
         data = dict(item.data)
@@ -78,11 +80,12 @@ class _Merging:
         ):
             return  # its parent was deleted in the same moment: the page says so too
         key = key_of(kind, data, score_id, setlist_id)
-        row = rows.by_server(self._tx, item.server_id) or self._same_key(key)
+        row = rows.by_server(self._tx, item.server_id)
+        if row is not None and row.version > item.version:
+            return
+        row = row or self._same_key(key)
         if row is None:
             self._insert(kind, item, data, score_id, setlist_id, key)
-        elif row.version > item.version:
-            return
         elif row.state == SYNCED or (
             row.state in (NEW, CHANGED)
             and (row.score_id, row.setlist_id) == (score_id, setlist_id)
@@ -99,9 +102,12 @@ class _Merging:
         return None if found is None else str(found)
 
     def _same_key(self, key: str) -> Row | None:
-        """A row that this replica made before it knew that there is one."""
-        found = rows.find(self._tx, f"key = ? AND server_id IS NULL AND state <> {DELETED}", key)
-        return found[0] if found else None
+        """A pending row of ours that is the same thing: made here before we knew of the other one, or changed here
+        while its own was deleted elsewhere and made anew. Two living rows cannot have one key."""
+        for row in rows.find(self._tx, f"key = ? AND state IN ({NEW}, {CHANGED})", key):
+            if row.server_id is None or row.known != HELD or row.server_id in self._dying:
+                return row
+        return None
 
     def _insert(
         self, kind: Kind, item: Item, data: Data, score_id: str | None, setlist_id: str | None, key: str
