@@ -7,6 +7,7 @@ loses none of them. Everything else is a walk over the retained topics that goes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from holdfast.broker.message import Message
@@ -69,17 +70,15 @@ class Replays:
             self._broker.delivery.straight(peer, session, message, True, identifiers)
 
     def keep(self, session: Session, walk: Iterator[Message], grant: Grant, most: int) -> bool:
-        """Puts up to `most` messages of QoS 1 and 2 into a persistent session's queue; True when that was all."""
+        """Puts the messages of QoS 1 and 2 among the next `most` into a persistent session's queue; True when those
+        were the last."""
         identifiers = (grant.identifier,) if grant.identifier else ()
-        for message in walk:
-            qos = min(grant.qos, message.qos)
-            if not qos:
-                continue
-            if message.topic.startswith(OURS):
-                message = message.again()
-            entry = session.outgoing.add(session, message, qos, True, identifiers, replay=True)
-            self._broker.journal.enqueued(entry)
+        for message in islice(walk, most):
             most -= 1
-            if not most:
-                return False
-        return True
+            qos = min(grant.qos, message.qos)
+            if qos:
+                # what the broker says about itself is in no store, and may be enqueued often
+                kept = message.again() if message.topic.startswith(OURS) else message
+                entry = session.outgoing.add(session, kept, qos, True, identifiers, replay=True)
+                self._broker.journal.enqueued(entry)
+        return most > 0

@@ -28,6 +28,7 @@ from holdfast.settings.chat import Chat
 from holdfast.store import Database
 
 MOST_GROUPS = 1_000
+MOST_AT_ONCE = 32 * 1024  # bytes of one write: the mark is looked at between two of them
 MOST_REMEMBERED = 2_000_000  # memberships, of all remembered groups together
 
 log = get_logger("chat")
@@ -70,7 +71,9 @@ class Delivery:
             self._recent.keep(message, target.kind)
         self._pass_own(event)
         if target.kind is Kind.SINGLE:
-            self._push(self._online.of(target.peer), Kind.SINGLE, target.peer, event.messages)
+            connections = self._online.of(target.peer)
+            if len(connections) != 1 or not self._pushed_at_once(connections[0], event):
+                self._push(connections, Kind.SINGLE, target.peer, event.messages)
             return
         group = self._groups.get(target.conversation)
         if group is not None and group.revision == event.revision:
@@ -243,6 +246,22 @@ class Delivery:
                     data = plain = plain or encode(message_frame(message, to))
                 connection.write_message(flow, data, seq, server_msg_id, sender)
                 self._pushed.add("written")
+
+    def _pushed_at_once(self, connection: Connection, event: Saved) -> bool:
+        """A run of small messages to somebody who keeps up goes out in one write."""
+        messages, peer = event.messages, event.target.peer
+        if connection.early is not None or len(messages) < 2:
+            return False
+        flow = connection.flow(event.target.conversation, Kind.SINGLE)
+        room = connection.window - connection.unacknowledged
+        if not flow.is_next(messages[0].seq) or not connection.takes_messages or room < len(messages):
+            return False
+        frames = [encode(message_frame(message, peer)) for message in messages]
+        if sum(map(len, frames)) > MOST_AT_ONCE:
+            return False
+        connection.write_messages(flow, messages, frames)
+        self._pushed.add("written", amount=len(messages))
+        return True
 
     def _left_in_log(self, connection: Connection, seq: int) -> None:
         self._pushed.add("left_in_log")
