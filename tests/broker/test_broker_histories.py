@@ -27,7 +27,7 @@ from tests.broker.perfect_clients import PerfectClient, Publisher, Subscriber
 from tests.broker.speaking import House, migrations, settle
 from tests.servers.stores import SqliteStores
 
-EXAMPLES = int(os.environ.get("HOLDFAST_HISTORIES", "120"))
+EXAMPLES = int(os.environ.get("HOLDFAST_HISTORIES", "60"))
 PATIENCE = 30.0
 """Seconds in which everything comes to rest, on a loaded machine too."""
 
