@@ -76,7 +76,11 @@ class Delivery:
         assert outgoing is not None
         version = peer.version
         packet_id = packet_id_of(entry.number).to_bytes(2, "big")
-        if peer.is_plain:
+        if peer.is_plain and not (dup or entry.retain or entry.identifiers):
+            data = outgoing.plain(version, entry.qos, packet_id)
+        elif peer.is_plain and not (dup or entry.identifiers):
+            data = outgoing.once(version, 0x31 | entry.qos << 1, packet_id)  # a replay of what is retained
+        elif peer.is_plain:
             head, tail = outgoing.parts(
                 version, entry.qos, entry.retain, dup=dup, subscription_ids=entry.identifiers
             )

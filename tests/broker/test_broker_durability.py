@@ -19,6 +19,7 @@ from holdfast.broker.packets import (
     Unsuback,
     Unsubscribe,
 )
+from holdfast.broker.store import reads
 from holdfast.errors import OutcomeUnknown
 from holdfast.settings import Broker as Settings
 from tests.broker.conftest import OpenHouse
@@ -90,6 +91,19 @@ async def test_a_qos_2_message_is_sent_after_its_commit_and_released_after_the_n
         writer.say(Pubrel(1))
         await writer.nothing()
     assert await writer.get(Pubcomp) == Pubcomp(1)
+
+
+async def test_a_qos_2_message_from_the_store_is_known_there_as_sent_before_it_is(house: House) -> None:
+    reader, writer = await house.lasting("r"), await house.client("w", 4)
+    await reader.subscribe("t", 2)
+    reader.drop()
+    for _ in range(3):
+        writer.publish("t", b"", 2)
+    await writer.get_all(Pubrec, 3)
+    reader = await house.client("r", clean_start=False)
+    packet = await reader.get(Publish)
+    page = await house.broker.db.read(reads.session_page, 0)
+    assert page.sessions[0].sent >= packet.packet_id
 
 
 async def test_a_repeated_qos_2_message_waits_for_the_commit_of_the_first(house: House) -> None:

@@ -108,6 +108,19 @@ async def test_every_door_of_the_files_asks_who_you_are(house: House) -> None:
         assert said.status_code == 401
 
 
+async def test_what_was_said_about_a_hash_holds_for_a_second_but_not_against_ones_own_upload(
+    house: House, ann: Device, bob: Device
+) -> None:
+    hash_ = md5(pdf())
+    assert await ann.known(hash_) == await bob.known(hash_) == {"exists": False}
+    await ann.upload(pdf())
+    assert await ann.known(hash_) == {"exists": True}
+    house.clock.advance(1)
+    assert await bob.known(hash_) == {"exists": False, "claimable": True}
+    await bob.claim(pdf())
+    assert await bob.known(hash_) == {"exists": True}
+
+
 # -- possession
 
 
