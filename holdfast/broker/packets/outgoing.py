@@ -15,6 +15,8 @@ from holdfast.broker.packets.wire import write_string, write_u8, write_u16, writ
 
 _V5 = 5
 _EXPIRY = known.MESSAGE_EXPIRY
+_LONG = 0x80
+"""From here on a length needs more than one byte."""
 _ALIAS = write_u8(known.TOPIC_ALIAS.id)
 _SUBSCRIPTION_ID = write_u8(known.SUBSCRIPTION_IDS.id)
 
@@ -75,6 +77,13 @@ class OutgoingMessage:
             else:
                 self._plain = known
         return known[1] + packet_id + known[2]
+
+    def once(self, version: int, first: int, packet_id: bytes = b"") -> bytes:
+        """The whole PUBLISH with this first byte, not remembered: of a message that few will get in this shape."""
+        tail = self._properties(0, ()) + self.payload if version == _V5 else self.payload
+        size = len(self._topic) + len(packet_id) + len(tail)
+        head = bytes((first, size)) if size < _LONG else write_u8(first) + write_varint(size)
+        return head + self._topic + packet_id + tail
 
     def parts(
         self,

@@ -41,6 +41,14 @@ def header(size: int) -> bytes:
     return b"\x81\x7f" + size.to_bytes(8)
 
 
+def joined(frames: Sequence[bytes]) -> bytes:
+    """Texts as they travel, one behind the other."""
+    parts: list[bytes] = []
+    for data in frames:
+        parts += (header(len(data)), data)
+    return b"".join(parts)
+
+
 class Connection:
     __slots__ = (
         "_aborting",
@@ -152,6 +160,9 @@ class Connection:
         """May a message be written? The window is bounded; `Resend` sees to it that it is not the end of it."""
         return self.takes_messages and self.unacknowledged < self.window
 
+    def has_room_for(self, count: int) -> bool:
+        return self.takes_messages and self.unacknowledged + count <= self.window
+
     def send(self, data: bytes) -> None:
         """An answer. Who asks and asks and does not read what comes is closed before it costs much more."""
         if not self.is_connected or self.life.state is State.CLOSING:
@@ -190,18 +201,22 @@ class Connection:
         self._write(data)
 
     def write_messages(self, flow: Flow, messages: Sequence[Message], frames: Sequence[bytes]) -> None:
-        """Several small ones in a row, in one write; the caller has looked at `has_room`."""
+        """Several small ones in a row, in one write; the caller has looked at `has_room_for`."""
+        self.write_framed(flow, messages, joined(frames))
+
+    def write_framed(self, flow: Flow, messages: Sequence[Message], frames: bytes) -> None:
+        """The same, with their frames as `joined` makes them, perhaps for many connections at once."""
         for message in messages:
             flow.wrote(message.seq, message.id, message.sender)
         self.unacknowledged += len(messages)
         self.credit = min(self.credit + 2 * len(messages), 2 * self.window)
-        self._write_joined(frames)
+        self._write_bytes(frames)
 
     def _write_joined(self, frames: Sequence[bytes]) -> None:
-        parts: list[bytes] = []
-        for data in frames:
-            parts += (header(len(data)), data)
-        self.transport.underlying_transport.write(b"".join(parts))
+        self._write_bytes(joined(frames))
+
+    def _write_bytes(self, frames: bytes) -> None:
+        self.transport.underlying_transport.write(frames)
         self.wrote = self.now()
 
     def _write(self, data: bytes) -> None:
