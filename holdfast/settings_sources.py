@@ -13,7 +13,7 @@ from holdfast.errors import CannotStart
 from holdfast.settings import Settings
 
 PREFIX = "HOLDFAST_"
-NOT_SETTINGS = frozenset({"HOLDFAST_CONFIG", "HOLDFAST_RESTARTS"})
+NOT_SETTINGS = frozenset({"HOLDFAST_CONFIG", "HOLDFAST_RESTARTS", "HOLDFAST_TOKEN", "HOLDFAST_URL"})
 
 
 class Row(msgspec.Struct, frozen=True):

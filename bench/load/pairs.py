@@ -17,6 +17,8 @@ from bench.scenario import Values
 
 GRACE_SECONDS = 30.0
 TICK_SECONDS = 0.001
+MOST_UNDER_WAY = 32
+"""At a pace: no server has to take more than so many of one sender at once; what is due meanwhile waits, and is late."""
 
 
 class Pair:
@@ -26,6 +28,7 @@ class Pair:
         self._send = send
         self._sent = self._saved = self._delivered = self._done = 0
         self._began: deque[float] = deque()
+        self._due: deque[float] = deque()
         self._window = 0
         self._end = 0.0
         self.took: list[float] = []
@@ -50,9 +53,14 @@ class Pair:
 
     def send_one(self, due: float) -> None:
         self.quiet.clear()
-        self._began.append(due)
-        self._sent += 1
-        self._send(self._sent, 1)
+        self._due.append(due)
+        self._send_due()
+
+    def _send_due(self) -> None:
+        while self._due and self._sent - self._done < MOST_UNDER_WAY:
+            self._began.append(self._due.popleft())
+            self._sent += 1
+            self._send(self._sent, 1)
 
     def _advance(self) -> None:
         done, now = min(self._saved, self._delivered), time.perf_counter()
@@ -60,6 +68,8 @@ class Pair:
             self.took.append(now - self._began.popleft())
             self.done_in_time += now <= self._end
             self._done += 1
+        if self._due:
+            self._send_due()
         room = self._window - (self._sent - done)
         if room > 0 and now < self._end:
             self.quiet.clear()
@@ -67,7 +77,7 @@ class Pair:
             first = self._sent + 1
             self._sent += room
             self._send(first, room)
-        elif self._done == self._sent:
+        elif self._done == self._sent and not self._due:
             self.quiet.set()
 
 

@@ -1,7 +1,8 @@
 """Bytes on their way from the loop to a temporary file: gathered into pieces, hashed and written on a thread.
 
 While one piece is hashed and written the next one is gathered, so a sender waits only for the slower of the two, and
-memory holds two pieces, whatever the size of the file. Knows nothing about blobs.
+memory holds two pieces, whatever the size of the file. MD5, the slowest of all, has a thread beside the one that writes.
+Knows nothing about blobs.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Executor
+from functools import partial
 
 from holdfast.blobs.digest import Digesting
 from holdfast.blobs.incoming import Incoming, TemporaryFile
@@ -25,7 +27,7 @@ class Spool:
         self._file: TemporaryFile | None = None
         self._gathered: list[bytes] = []
         self._gathered_bytes = 0
-        self._under_way: asyncio.Future[None] | None = None
+        self._under_way: asyncio.Future[list[BaseException | None]] | None = None
         self.size = 0
 
     async def add(self, chunk: bytes) -> None:
@@ -50,13 +52,17 @@ class Spool:
 
     async def _discard(self) -> None:
         if self._under_way is not None:
-            await asyncio.wait([self._under_way])
-            self._under_way.exception()  # whoever waited for the piece heard it, or does not care any more
+            await asyncio.wait(
+                [self._under_way]
+            )  # whoever waited for the piece heard what went wrong, or does not care
         await self._run(self._remove)
 
     def _start_writing(self) -> None:
         pieces, self._gathered, self._gathered_bytes = self._gathered, [], 0
-        self._under_way = self._run(lambda: self._write(pieces))
+        jobs = [self._run(lambda: self._write(pieces))]
+        if self._digesting is not None:
+            jobs.append(self._run(partial(self._digesting.update_md5, pieces)))
+        self._under_way = asyncio.gather(*jobs, return_exceptions=True)
 
     def _run(self, job: Callable[[], None]) -> asyncio.Future[None]:
         return asyncio.get_running_loop().run_in_executor(self._threads, job)
@@ -64,8 +70,11 @@ class Spool:
     async def _finish_under_way(self) -> None:
         if self._under_way is not None:
             # a cancelled caller must not lose sight of the thread that still writes
-            await asyncio.shield(self._under_way)
+            ended = await asyncio.shield(self._under_way)
             self._under_way = None
+            for error in ended:
+                if error is not None:
+                    raise error
 
     # -- on a thread
 
@@ -73,7 +82,7 @@ class Spool:
         if self._file is None:
             self._file = self._incoming.create(self._name)
         if self._digesting is not None:
-            self._digesting.update(pieces)
+            self._digesting.update_sha256(pieces)
         self._file.append(pieces)
 
     def _remove(self) -> None:

@@ -39,7 +39,8 @@ class Counters:
         self.expired_sessions = 0
         self.expired_messages = 0
         self.drops: Counter[str] = Counter()
-        """Messages dropped, by why: slow, queue_full, too_large, not_allowed, too_big_to_publish."""
+        """Messages dropped, by why: slow, queue_full, too_large, not_allowed; and not taken from
+        their publishers: not_allowed_to_publish, too_big_to_publish, not_retained."""
         self.refusals: Counter[str] = Counter()
         """CONNECTs refused, by reason."""
 

@@ -302,7 +302,11 @@ class Journal:
     def _end(self, batch: Batch, trimmed: list[Trimmed]) -> None:
         self._writing = None
         self.committed = batch.number
-        batch.committed()
+        try:
+            batch.committed()
+        except Exception:
+            # it is on disk, whatever one of those who waited for it made of that
+            log.exception("commit_not_told", batch=batch.number)
         if trimmed:
             self._on_trim(trimmed)
         self._on_commit(list(sessions_of(batch)))

@@ -66,7 +66,7 @@ class LocalDoor:
         self._visitors.add(task)
         try:
             async with asyncio.timeout(PATIENCE) as patience:
-                while line := await reader.readline():
+                while self._server is not None and (line := await reader.readline()):
                     writer.write(await self._answer(line) + b"\n")
                     await writer.drain()
                     patience.reschedule(asyncio.get_running_loop().time() + PATIENCE)

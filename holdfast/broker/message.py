@@ -23,7 +23,17 @@ class Message(OutgoingMessage):
     retained store, listeners. `rows` counts the queues that will write it, `id` is its place in the store once it
     has one of its own."""
 
-    __slots__ = ("acknowledgement", "expires_ms", "id", "qos", "retain", "rows", "stored_ms", "waiting")
+    __slots__ = (
+        "acknowledgement",
+        "expires_ms",
+        "id",
+        "qos",
+        "retain",
+        "rows",
+        "size",
+        "stored_ms",
+        "waiting",
+    )
 
     def __init__(
         self,
@@ -38,16 +48,13 @@ class Message(OutgoingMessage):
         self.qos = qos
         self.retain = retain
         self.expires_ms = expires_ms
+        self.size = len(payload) + len(topic) + SPARE
         self.waiting = 0
         self.rows = 0
         self.id = 0
         self.stored_ms = 0
         """When it was retained."""
         self.acknowledgement: Acknowledgement | None = None
-
-    @property
-    def size(self) -> int:
-        return len(self.payload) + len(self.topic) + SPARE
 
     def settled(self) -> None:
         """One thing less to wait for."""

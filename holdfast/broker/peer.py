@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from holdfast.broker.hooks import Identity
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 log = get_logger("broker")
 
+SECONDS_BETWEEN_LINES = 10.0
 LEVEL_NOT_SPOKEN = "MQTT-3.1.2-2"
 SAID_TO_V3 = frozenset(
     {
@@ -70,8 +71,8 @@ class Stage(IntEnum):
     CLOSED = 3
 
 
-class Hold(IntFlag):
-    """Why nothing is read from a connection at the moment."""
+class Hold:
+    """Why nothing is read from a connection at the moment: bits, as plain numbers because they are looked at often."""
 
     THINKING = 1
     """A decision about its last packet has to be looked up."""
@@ -153,7 +154,7 @@ class Peer:
         """Bytes that wait to be sent: here and in the transport."""
         self.dirty = False
         self._out: list[bytes] = []
-        self._holds = Hold(0)
+        self._holds = 0
         self.held: list[Packet] = []
         """Packets that arrived while a decision was looked up."""
         self.acknowledgements: deque[Waiting] | None = None
@@ -166,7 +167,7 @@ class Peer:
         self.is_plain = True
         """It takes every PUBLISH as all others of its version do: no aliases, no maximum size."""
         self.meter: Meter | None = None
-        self.reported = 0.0
+        self.reported = -SECONDS_BETWEEN_LINES
 
     @property
     def version(self) -> int:
@@ -230,7 +231,7 @@ class Peer:
             else:
                 handle(self, packet)
                 at += 1
-            if Hold.THINKING in self._holds:
+            if self._holds & Hold.THINKING:
                 self.held = packets[at:] + self.held
                 return
 
@@ -244,12 +245,12 @@ class Peer:
         if packets and self.stage is not Stage.CLOSED:
             self._take(packets)
 
-    def hold(self, why: Hold) -> None:
+    def hold(self, why: int) -> None:
         if not self._holds and self.stage is not Stage.CLOSED:
             self.transport.pause_reading()
         self._holds |= why
 
-    def unhold(self, why: Hold) -> None:
+    def unhold(self, why: int) -> None:
         if not self._holds & why:
             return
         self._holds &= ~why
@@ -278,6 +279,14 @@ class Peer:
     @property
     def is_held(self) -> bool:
         return bool(self._holds)
+
+    def is_worth_a_line(self) -> bool:
+        """Whether the log hears of another mistake of this client: a flood of them is one line in ten seconds."""
+        now = self.broker.clock.monotonic()
+        if now - self.reported < SECONDS_BETWEEN_LINES:
+            return False
+        self.reported = now
+        return True
 
     # -- out
 
@@ -325,7 +334,7 @@ class Peer:
         waiting = self.acknowledgements
         while waiting and waiting[0].ready:
             self.send(waiting.popleft().frame)
-        if not waiting or len(waiting) < self.broker.publishing.MOST_UNACKNOWLEDGED // 2:
+        if self._holds and (not waiting or len(waiting) < self.broker.publishing.MOST_UNACKNOWLEDGED // 2):
             self.unhold(Hold.UNACKNOWLEDGED)
 
     def pause_writing(self) -> None:
@@ -367,12 +376,7 @@ class Peer:
         if self.stage is Stage.CLOSED:
             return
         if self.stage is Stage.OPEN:
-            log.info(
-                "client_disconnected",
-                client=self.session.client_id if self.session else None,
-                reason=reason.name.lower(),
-                why=text,
-            )
+            self._log_end(reason.name.lower(), text)
             if self.version == V5:
                 most = self.connect.maximum_packet_size if self.connect is not None else None
                 said = encode_within(Disconnect(reason=reason, reason_string=text), V5, most)
@@ -382,6 +386,7 @@ class Peer:
 
     def left(self, *, will: bool) -> None:
         """The client said goodbye."""
+        self._log_end("goodbye with will" if will else "goodbye")
         self._close(will=will)
 
     def abandon(self) -> None:
@@ -399,9 +404,15 @@ class Peer:
 
     def connection_lost(self) -> None:
         """Once, also after our own `close` or `abort`."""
+        if self.stage is Stage.OPEN:
+            self._log_end("connection lost")
         if self.stage is not Stage.CLOSED:
             self._end(will=True)
         self.broker.gone(self)
+
+    def _log_end(self, reason: str, why: str | None = None) -> None:
+        client = self.session.client_id if self.session is not None else None
+        log.info("client_disconnected", client=client, reason=reason, why=why)
 
     def _close(self, *, will: bool) -> None:
         self.flush()

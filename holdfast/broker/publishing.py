@@ -25,6 +25,7 @@ from holdfast.broker.packets import (
     encode,
     payload_fits_its_format,
 )
+from holdfast.broker.packets.reason import FAILURE
 from holdfast.broker.peer import Peer, Waiting
 from holdfast.broker.router import Plan
 from holdfast.broker.session.session import Session
@@ -33,6 +34,8 @@ from holdfast.log import get_logger
 
 if TYPE_CHECKING:
     from holdfast.broker.broker import Broker
+
+PUBACK_HEAD: Final = encode(Puback(1), V5)[:2]
 
 log = get_logger("broker")
 
@@ -184,7 +187,8 @@ class Publishing:
 
     def _deny(self, peer: Peer, session: Session, packet: Publish, topic: str, why: Reason) -> None:
         """Not taken: 5.0 is told so, 3.1.1 has no words for it [MQTT-3.3.5-2 (3.1.1)]."""
-        log.info("publish_denied", client=session.client_id, topic=topic, reason=why.name.lower())
+        if peer.is_worth_a_line():
+            log.info("publish_denied", client=session.client_id, topic=topic, reason=why.name.lower())
         if why is Reason.NOT_AUTHORIZED:
             self._broker.counters.drops["not_allowed_to_publish"] += 1
             if self._closes_denied and peer.version != V5:
@@ -257,6 +261,7 @@ class Publishing:
         received = self._broker.router.route(plan, message)
         if message.retain:
             if not self._broker.retained_messages.keep(message):
+                self._broker.counters.drops["not_retained"] += 1
                 return Reason.QUOTA_EXCEEDED
             if message.qos:
                 self._broker.journal.holds(message)
@@ -296,10 +301,13 @@ class Publishing:
             return
         said = reason if peer.version == V5 else Reason.SUCCESS
         if packet.qos == 1:
-            frame = encode(Puback(packet.packet_id, said), peer.version)
+            if said is Reason.SUCCESS:  # what nearly every message is answered with
+                frame = PUBACK_HEAD + packet.packet_id.to_bytes(2, "big")
+            else:
+                frame = encode(Puback(packet.packet_id, said), peer.version)
         else:
             frame = encode(Pubrec(packet.packet_id, said), peer.version)
-            if said < Reason.UNSPECIFIED:
+            if said < FAILURE:
                 self._receive_id(session, packet.packet_id)
                 if session.persistent:
                     self._broker.journal.holds(message)

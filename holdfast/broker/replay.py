@@ -7,6 +7,7 @@ loses none of them. Everything else is a walk over the retained topics that goes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from holdfast.broker.message import Message
@@ -17,6 +18,9 @@ from holdfast.broker.topics import Grant
 if TYPE_CHECKING:
     from holdfast.broker.broker import Broker
     from holdfast.broker.peer import Peer
+
+RETAINED: Final = 0x31
+"""The first byte of a PUBLISH at QoS 0 with RETAIN."""
 
 TURN: Final = 500
 """Messages that one session gets in a turn of the loop, so that others have theirs."""
@@ -50,12 +54,48 @@ class Replays:
             if not left:
                 self._broker.turns.pump_later(session)
                 return
-            message = next(replay.walk, None)
-            if message is None:
+            if peer.is_plain and not replay.grant.qos and not replay.grant.identifier:
+                took = self._many(session, peer, replay, left, high - peer.backlog)
+            else:
+                took = self._next(session, peer, replay)
+            if not took:
                 session.replays.pop(0)
-                continue
-            left -= 1
-            self._one(session, peer, replay, message)
+            left -= took
+
+    def _many(self, session: Session, peer: Peer, replay: Replay, most: int, room: int) -> int:
+        """QoS 0 to a connection that takes every packet as it is: in one piece. 0 when there are no more."""
+        broker, version = self._broker, peer.version
+        frames: list[bytes] = []
+        payloads = took = 0
+        for message in replay.walk:
+            took += 1
+            room -= message.size
+            if broker.may_receive(session, message.topic):
+                if message.expires_ms is None:
+                    frames.append(message.once(version, RETAINED))
+                    payloads += len(message.payload)
+                else:
+                    self._send(peer, frames)
+                    broker.delivery.straight(peer, session, message, True, ())
+            if took == most or room <= 0:
+                break
+        broker.counters.publish_sent += len(frames)
+        broker.counters.publish_bytes_sent += payloads
+        self._send(peer, frames)
+        return took
+
+    def _send(self, peer: Peer, frames: list[bytes]) -> None:
+        if frames:
+            self._broker.counters.packets_sent += len(frames) - 1
+            peer.send(b"".join(frames))
+            frames.clear()
+
+    def _next(self, session: Session, peer: Peer, replay: Replay) -> int:
+        message = next(replay.walk, None)
+        if message is None:
+            return 0
+        self._one(session, peer, replay, message)
+        return 1
 
     def _one(self, session: Session, peer: Peer, replay: Replay, message: Message) -> None:
         grant = replay.grant
@@ -69,17 +109,15 @@ class Replays:
             self._broker.delivery.straight(peer, session, message, True, identifiers)
 
     def keep(self, session: Session, walk: Iterator[Message], grant: Grant, most: int) -> bool:
-        """Puts up to `most` messages of QoS 1 and 2 into a persistent session's queue; True when that was all."""
+        """Puts the messages of QoS 1 and 2 among the next `most` into a persistent session's queue; True when those
+        were the last."""
         identifiers = (grant.identifier,) if grant.identifier else ()
-        for message in walk:
-            qos = min(grant.qos, message.qos)
-            if not qos:
-                continue
-            if message.topic.startswith(OURS):
-                message = message.again()
-            entry = session.outgoing.add(session, message, qos, True, identifiers, replay=True)
-            self._broker.journal.enqueued(entry)
+        for message in islice(walk, most):
             most -= 1
-            if not most:
-                return False
-        return True
+            qos = min(grant.qos, message.qos)
+            if qos:
+                # what the broker says about itself is in no store, and may be enqueued often
+                kept = message.again() if message.topic.startswith(OURS) else message
+                entry = session.outgoing.add(session, kept, qos, True, identifiers, replay=True)
+                self._broker.journal.enqueued(entry)
+        return most > 0

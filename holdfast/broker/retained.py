@@ -76,7 +76,7 @@ class Retained:
 
     def match(self, pattern: str) -> Iterator[Message]:
         """As `RetainedTopics.match`: lazily, while topics come and go; without those that have expired."""
-        for _, message in self._topics.match(pattern):
+        for message in self._topics.values(pattern):
             if message.expires_ms is None or message.expires_ms > self._broker.clock.now_ms():
                 yield message
 

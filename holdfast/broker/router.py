@@ -124,7 +124,7 @@ class Router:
             self.offer(
                 route.subscriber,
                 message,
-                min(route.qos, qos),
+                route.qos if route.qos < qos else qos,
                 message.retain and route.retain_as_published,
                 route.identifiers,
             )

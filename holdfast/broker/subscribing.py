@@ -6,7 +6,9 @@ that no message of it comes first.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
 from holdfast.broker.hooks import Access
@@ -29,6 +31,8 @@ from holdfast.log import get_logger
 if TYPE_CHECKING:
     from holdfast.broker.broker import Broker
 
+SOME_MORE: Final = 1_000
+"""Filters of one packet that are looked at above what a session may have: some may be wrong, or be there already."""
 AT_ONCE: Final = 1_000
 """Retained messages that go into a queue in one step."""
 
@@ -47,18 +51,33 @@ class Subscribing:
     def subscribe(self, peer: Peer, packet: Subscribe) -> None:
         session = peer.session
         assert session is not None
-        asked = [self._may_subscribe(session, each.filter) for each in packet.subscriptions]
-        if all(isinstance(verdict, bool) for verdict in asked):
-            self._grant(peer, session, packet, [verdict is True for verdict in asked])
-            return
-        peer.think()
-        self._broker.spawn(self._grant_when_known(peer, session, packet, asked))
+        verdicts: Verdicts = []
+        # (far more than a session may have need no decision: they are refused)
+        asked = iter(packet.subscriptions[: self._settings.max_subscriptions + SOME_MORE])
+        for each in asked:
+            verdict = self._may_subscribe(session, each.filter)
+            if not isinstance(verdict, bool):
+                peer.think()
+                self._broker.spawn(self._grant_when_known(peer, session, packet, verdicts, verdict, asked))
+                return
+            verdicts.append(verdict)
+        self._grant(peer, session, packet, verdicts)
 
     async def _grant_when_known(
-        self, peer: Peer, session: Session, packet: Subscribe, asked: list[bool | Awaitable[bool]]
+        self,
+        peer: Peer,
+        session: Session,
+        packet: Subscribe,
+        verdicts: Verdicts,
+        first: Awaitable[bool],
+        asked: Iterator[Subscription],
     ) -> None:
+        """The decisions one after the other, from the first that has to be looked up."""
         try:
-            verdicts = [verdict if isinstance(verdict, bool) else await verdict for verdict in asked]
+            verdicts.append(await first)
+            for each in asked:
+                verdict = self._may_subscribe(session, each.filter)
+                verdicts.append(verdict if isinstance(verdict, bool) else await verdict)
         except Exception:
             log.exception("subscribe_not_decided", client=session.client_id)
             peer.disconnect(Reason.UNSPECIFIED)
@@ -74,15 +93,16 @@ class Subscribing:
     def _grant(self, peer: Peer, session: Session, packet: Subscribe, verdicts: Verdicts) -> None:
         reasons: list[int] = []
         replays: list[Replay] = []
-        for each, allowed in zip(packet.subscriptions, verdicts, strict=True):
-            fault = self._fault(session, each, allowed=allowed)
+        for each, allowed in zip_longest(packet.subscriptions, verdicts):
+            fault = self._fault(session, each, allowed)
             if fault is not None:
-                log.info(
-                    "subscribe_denied",
-                    client=session.client_id,
-                    filter=each.filter,
-                    reason=fault.name.lower(),
-                )
+                if peer.is_worth_a_line():
+                    log.info(
+                        "subscribe_denied",
+                        client=session.client_id,
+                        filter=each.filter,
+                        reason=fault.name.lower(),
+                    )
                 reasons.append(fault)
                 continue
             grant = Grant(
@@ -99,7 +119,10 @@ class Subscribing:
                 replays.append(self._replay(session, each.filter, grant))
         self._answer(peer, session, Suback(packet.packet_id, tuple(reasons)), replays)
 
-    def _fault(self, session: Session, each: Subscription, *, allowed: bool) -> Reason | None:
+    def _fault(self, session: Session, each: Subscription, allowed: bool | None) -> Reason | None:
+        """`allowed` is None where nobody was asked."""
+        if allowed is None:
+            return Reason.QUOTA_EXCEEDED
         if is_shared(each.filter) and shared_filter_fault(each.filter) is not None:
             return Reason.TOPIC_FILTER_INVALID  # 3.1.1 does not know it, so the decoder let it pass
         if count_levels(each.filter) > self._settings.max_levels:
@@ -166,11 +189,13 @@ class Subscribing:
     ) -> None:
         """Very many retained messages: a part with each commit, and SUBACK with the last."""
         committed = await self._broker.journal.settled()
+        await asyncio.sleep(0)  # others have their turn even when nothing had to be written
         for walk, grant in kept:
             while committed and not session.ended:
                 if self._broker.replays.keep(session, walk, grant, AT_ONCE):
                     break
                 committed = await self._broker.journal.settled()
+                await asyncio.sleep(0)
         self._kept(peer, session, suback, replays, committed and await self._broker.journal.settled())
 
     def _kept(

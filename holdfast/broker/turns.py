@@ -8,10 +8,14 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from holdfast.broker.packets import Reason
 from holdfast.broker.session.session import Session
+from holdfast.log import get_logger
 
 if TYPE_CHECKING:
     from holdfast.broker.peer import Peer
+
+log = get_logger("broker")
 
 
 class Turns:
@@ -60,7 +64,13 @@ class Turns:
         pumped, self._pumped = self._pumped, []
         for session in pumped:
             session.pumped = False
-            self._pump(session)
+            try:
+                self._pump(session)
+            except Exception:
+                # a mistake of ours with one session is no reason to leave out the others
+                log.exception("session_not_pumped", client=session.client_id)
+                if session.peer is not None:
+                    session.peer.disconnect(Reason.UNSPECIFIED)
         dirty, self._dirty = self._dirty, []
         for peer in dirty:
             peer.flush()

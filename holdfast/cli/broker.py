@@ -8,6 +8,8 @@ import msgspec
 import typer
 
 from holdfast import log
+from holdfast.broker.alone import BrokerAlone
+from holdfast.cli import broker_looks
 from holdfast.cli.broker_options import (
     AclFile,
     Anonymous,
@@ -115,9 +117,11 @@ def run(
     loaded = read_settings(data, config, pairs, flags)
     log.configure(loaded.settings.log)
     settings = _named_doors_only(loaded)
-    from holdfast.broker.alone import BrokerAlone  # late: the commands that only look need none of it
-
     keep_up(lambda: BrokerAlone(settings), ready_file)
+
+
+for look in broker_looks.COMMANDS:
+    broker.command(look.__name__.replace("_", "-"))(look)
 
 
 def _named_doors_only(loaded: Loaded) -> Settings:

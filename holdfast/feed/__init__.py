@@ -20,7 +20,7 @@ from holdfast.feed.members import (
     was_ever_inside,
     was_inside_at_the_end,
 )
-from holdfast.feed.page import Ask, Page, Parent, page, parents_ahead
+from holdfast.feed.page import Ask, Page, Parent, page, page_if_current, parents_ahead
 from holdfast.feed.ranges import Entry
 from holdfast.feed.record import Recorded, record
 from holdfast.feed.space import Change, Space, Turn, lock_space, lock_spaces, open_space
@@ -46,6 +46,7 @@ __all__ = [
     "new_epoch",
     "open_space",
     "page",
+    "page_if_current",
     "parents_ahead",
     "record",
     "revision_hash",

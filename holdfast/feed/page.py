@@ -77,6 +77,16 @@ def page(view: Snapshot, ask: Ask, now_ms: int, keep_ms: int) -> Page:
     return Page(entries, head, entries[-1].version if has_more else head, has_more, epoch.encode(), reset)
 
 
+def page_if_current(view: Snapshot, ask: Ask, now_ms: int, keep_ms: int) -> Page | None:
+    """The page of a client that has seen everything, at the cost of one statement; None: there is more to say."""
+    head, store, swept_ms = _head(view, ask.owner)
+    given = None if ask.epoch is None else Epoch.decode(ask.epoch)
+    if ask.since != head or must_start_over(given, head, head, store, max(now_ms - keep_ms, swept_ms)):
+        return None
+    epoch = next_epoch(given, store, now_ms, from_zero=head == 0, complete=True)
+    return Page([], head, head, False, epoch.encode(), False)
+
+
 def parents_ahead(view: Snapshot, owner: int, end: int, parents: Collection[Parent]) -> list[Entry]:
     """Those of `parents` that live and whose own place in the feed lies beyond `end`, in order.
 

@@ -12,14 +12,17 @@ from typing import Literal
 import msgspec
 
 from holdfast.blobs import adjust
-from holdfast.errors import FileMissing, VersionConflict
+from holdfast.errors import FileMissing, TooLarge, VersionConflict
 from holdfast.http.idempotency import Key, once
 from holdfast.library import queries as sql
-from holdfast.library.model import Push, Pushed
+from holdfast.library.model import Kind, Push, Pushed, Row
 from holdfast.library.plan import Outcome, Plan
+from holdfast.settings.fields import MIB
 from holdfast.store import Transaction
 
 InstantUpload = Literal["proof", "open", "off"]
+
+MOST_DATA = 128 * MIB  # bytes of rows that one push may touch
 
 _encode = msgspec.json.encode
 
@@ -80,25 +83,50 @@ def _compare(push: Push, version: int, epoch: str) -> None:
 def planned(tx: Transaction, ground: Ground, push: Push, version: int) -> Outcome:
     """Reads what the push touches, a few statements for all of it, and decides."""
     plan = Plan(push, version, ground.now_ms, ground.new_ids)
-    known, user = plan.known, ground.user_id
-    if names := plan.entity_ids():
-        known.know_aliases(tx.rows(sql.ALIASES, user=user, names=names))
-    else:
-        known.know_aliases(())
-    if ids := plan.ids():
-        known.know(tx.rows(sql.BY_ID, user=user, ids=ids))
-    if ids := known.parent_ids():
-        known.know(tx.rows(sql.BY_ID, user=user, ids=ids))
+    known, loads = plan.known, _Loads(tx, ground.user_id)
+    names = plan.entity_ids()
+    known.know_aliases(tx.rows(sql.ALIASES, user=ground.user_id, names=names) if names else ())
+    known.know(loads.by_id(plan.ids()))
+    known.know(loads.by_id(known.parent_ids()))
     for kind in push.changes:
-        if keys := plan.keys(kind):
-            known.know(tx.rows(sql.BY_KEY, user=user, keys=keys))
+        known.know(loads.by_key(plan.keys(kind)))
         plan.change(kind)
-    if known.doomed:
-        known.know(tx.rows(sql.CHILDREN, user=user, ids=[row_id for _, row_id in known.doomed]))
+    known.know(loads.children(known.doomed))
     plan.delete()
-    if keys := plan.unlooked():
-        known.know(tx.rows(sql.BY_KEY, user=user, keys=keys))
+    known.know(loads.by_key(plan.unlooked()))
     return plan.settle()
+
+
+class _Loads:
+    """Rows into memory, as long as they are not too much for it: a small body may name large rows."""
+
+    def __init__(self, tx: Transaction, user_id: int) -> None:
+        self._tx = tx
+        self._user = user_id
+        self._left = MOST_DATA
+
+    def by_id(self, ids: list[int]) -> list[Row]:
+        return self._load(sql.BY_ID, ids=ids) if ids else []
+
+    def by_key(self, keys: list[str]) -> list[Row]:
+        return self._load(sql.BY_KEY, keys=keys) if keys else []
+
+    def children(self, parents: Iterable[tuple[int, int]]) -> list[Row]:
+        """The living ones, of scores and setlists."""
+        found = []
+        for kind, rows in ((Kind.SCORE, sql.INSTRUMENT_SCORES_AND_ENTRIES), (Kind.SETLIST, sql.ENTRIES)):
+            ids = [row_id for parent_kind, row_id in parents if parent_kind == kind]
+            found += self._load(rows, ids=ids) if ids else []
+        return found
+
+    def _load(self, rows: sql.Rows, **named: list[int] | list[str]) -> list[Row]:
+        self._left -= self._tx.one(rows.weight, user=self._user, **named)
+        if self._left < 0:
+            raise TooLarge(
+                "What this push would change (or delete along with it) holds too much data: change less at a time,"
+                " and delete large instrument scores before their score."
+            )
+        return self._tx.rows(rows.rows, user=self._user, **named)
 
 
 def _write(tx: Transaction, ground: Ground, outcome: Outcome, version: int) -> None:

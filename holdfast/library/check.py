@@ -76,7 +76,9 @@ def _library(view: Snapshot, user_id: int, version: int) -> Iterator[str]:
     last = 0
     while page := view.rows(sql.PAGE, user=user_id, after=last, limit=PAGE):
         for row in page:
-            rows[row.id] = row
+            for problem in _data(row):
+                yield f"{_name(row)} {problem}"
+            rows[row.id] = msgspec.structs.replace(row, data="")  # a library's data need not fit into memory
             if row.is_live:
                 other = holders.setdefault(row.key, row.id)
                 if other != row.id:
@@ -85,7 +87,7 @@ def _library(view: Snapshot, user_id: int, version: int) -> Iterator[str]:
     if last > version:
         yield f"it is at version {version}, and holds one of {last}"
     for row in rows.values():
-        for problem in _row(row, rows.get):
+        for problem in _parents(row, rows.get):
             yield f"{_name(row)} {problem}"
 
 
@@ -93,7 +95,8 @@ def _name(row: Row) -> str:
     return f"{WORD[Kind(row.kind)]}:{row.id}"
 
 
-def _row(row: Row, known: Callable[[int], Row | None]) -> Iterator[str]:
+def _data(row: Row) -> Iterator[str]:
+    """The row beside its data."""
     try:
         data = msgspec.json.decode(row.data, type=Data)
     except msgspec.MsgspecError:
@@ -108,12 +111,16 @@ def _row(row: Row, known: Callable[[int], Row | None]) -> Iterator[str]:
         yield "has another key than its data says"
     if row.is_live and kind == Kind.INSTRUMENT_SCORE and row.pdf_md5 != data.get("pdfHash"):
         yield "counts another file than its data names"
-    named = {data[field]: parent_kind for field, parent_kind in PARENTS[kind]}
-    if set(parents_of(row)) != named.keys():
+    if set(parents_of(row)) != {data[field] for field, _ in PARENTS[kind]}:
         yield "has other parents than its data says"
-    for parent_id in parents_of(row):
+
+
+def _parents(row: Row, known: Callable[[int], Row | None]) -> Iterator[str]:
+    for parent_id, kind in ((row.score_id, Kind.SCORE), (row.setlist_id, Kind.SETLIST)):
+        if parent_id is None:
+            continue
         parent = known(parent_id)
-        if parent is None or parent.kind != named.get(parent_id, parent.kind):
+        if parent is None or parent.kind != kind:
             yield f"has a parent {parent_id} that is not there"
         elif row.is_live and not parent.is_live:
             yield f"lives, and its parent {parent_id} is deleted"

@@ -100,6 +100,6 @@ def router(library: Library, limits: Limits) -> Router:
         key = None
         if visit().header(b"idempotency-key") is not None:
             key = key_of(user, await request.body())
-        return await library.push(user, key, wire.checked(data, fields))
+        return await library.push(user, key, wire.checked(data, fields, limits.push_changes))
 
     return Router("/", route_handlers=[pull, compare, push], tags=["library"])

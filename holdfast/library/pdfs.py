@@ -19,6 +19,8 @@ from holdfast.settings import Settings
 from holdfast.store import Database, Snapshot
 
 HEAD = 1024  # where readers look for the mark
+RECENT_SECONDS = 1.0
+MOST_RECENT = 10_000
 
 log = get_logger("library")
 
@@ -46,6 +48,8 @@ class Pdfs:
         self._grace_ms = round(settings.blobs.grace_hours * 3_600_000)
         self._metrics = metrics
         self._key = b""
+        self._recent: dict[tuple[int, str], tuple[float, Known]] = {}
+        """What users were told about a hash, and until when that holds."""
 
     async def start(self) -> None:
         self._key = await self._db.write(possession.proof_key)
@@ -53,8 +57,21 @@ class Pdfs:
     # -- is it here?
 
     async def known(self, user_id: int, md5: str) -> Known:
-        """To this user: a file that he has not shown to have is not here, but may be claimable."""
-        found = await self._db.glance(_find, user_id, md5)
+        """To this user: a file that he has not shown to have is not here, but may be claimable.
+
+        An answer is good for a second: it is advice, and a push looks for itself.
+        """
+        now = self._clock.monotonic()
+        recent = self._recent.get((user_id, md5))
+        if recent is not None and recent[0] > now:
+            return recent[1]
+        said = self._said(await self._db.glance(_find, user_id, md5))
+        if len(self._recent) >= MOST_RECENT:
+            self._recent.clear()
+        self._recent[user_id, md5] = (now + RECENT_SECONDS, said)
+        return said
+
+    def _said(self, found: int | None) -> Known:
         if found is None:
             return Known(exists=False, claimable=False)
         exists = bool(found) or self._settings.instant_upload == "open"
@@ -96,6 +113,7 @@ class Pdfs:
 
     async def _possessed(self, user_id: int, blob: Blob) -> Blob:
         await self._db.write(possession.possess, user_id, blob.sha256)
+        self._recent.pop((user_id, blob.md5), None)
         log.info("file_received", userId=user_id, hash=blob.md5, size=blob.size)
         return blob
 
@@ -123,6 +141,7 @@ class Pdfs:
             log.warning("proof_failed", userId=user_id, hash=md5)
             raise ProofFailed
         await self._db.write(possession.claim_proved, user_id, made.sha256, now + self._grace_ms)
+        self._recent.pop((user_id, md5), None)
         self._metrics.proof("passed")
         log.info("file_claimed", userId=user_id, hash=md5)
         return md5

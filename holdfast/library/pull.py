@@ -165,7 +165,15 @@ def _one_page(view: Snapshot, user: int, since: int, limit: int, shelves: _Shelv
         parents.update(parent for row in rows for parent in parents_of(row))
     more = not left and bool(view.rows(sql.SIZES, user=user, after=since, limit=1))
     if more and (missing := parents - here):
-        # parents that were changed after their children come on a later page, and already here
-        found = view.rows(sql.BY_ID, user=user, ids=sorted(missing))
-        shelves.add([parent for parent in found if parent.version > since])
+        for found in _by_id(view, user, sorted(missing)):
+            # parents that were changed after their children come on a later page, and already here
+            shelves.add([parent for parent in found if parent.version > since])
     return since, more
+
+
+def _by_id(view: Snapshot, user: int, ids: list[int]) -> Iterator[list[Row]]:
+    if view.one(sql.BY_ID.weight, user=user, ids=ids) <= IN_MEMORY:
+        yield view.rows(sql.BY_ID.rows, user=user, ids=ids)
+    else:
+        for each in ids:
+            yield view.rows(sql.BY_ID.rows, user=user, ids=[each])

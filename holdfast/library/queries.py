@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from holdfast.blobs import Blob
 from holdfast.library.model import Alias, Row
 from holdfast.store import Query, Statement
@@ -44,33 +46,63 @@ SIZES = Query(
     """,
 )
 # (here and in CHILDREN: left to itself, SQLite reads all that the user has and sifts it by the ids)
-BY_ID = Query(
-    Row,
-    f"""
-    SELECT {_ROW} FROM library_entity
-    --sqlite: NOT INDEXED
-    WHERE id = ANY(:ids) AND user_id = :user
-    """,
+
+
+def _weight(where: str) -> Query[int]:
+    """Bytes of data in the rows of a query, before anybody takes them into memory."""
+    return Query(
+        int,
+        f"SELECT CAST(coalesce(sum(octet_length(data)), 0) AS bigint) FROM library_entity WHERE user_id = :user AND {where}",
+    )
+
+
+class Rows(Struct, frozen=True):
+    """Rows, and how heavy they are."""
+
+    rows: Query[Row]
+    weight: Query[int]
+
+
+BY_ID = Rows(
+    Query(Row, f"SELECT {_ROW} FROM library_entity WHERE user_id = :user AND id = ANY(:ids)"),
+    _weight("id = ANY(:ids)"),
 )
-BY_KEY = Query(
-    Row,
-    f"""
-    SELECT {_ROW} FROM library_entity WHERE user_id = :user AND key = ANY(:keys) AND deleted_ms IS NULL
-    UNION ALL
-    SELECT {_ROW} FROM library_entity WHERE user_id = :user AND key = ANY(:keys) AND deleted_ms IS NOT NULL
-    """,
+BY_KEY = Rows(
+    # (twice, because each of the two indices holds either the living or the dead)
+    Query(
+        Row,
+        f"""
+        SELECT {_ROW} FROM library_entity WHERE user_id = :user AND key = ANY(:keys) AND deleted_ms IS NULL
+        UNION ALL
+        SELECT {_ROW} FROM library_entity WHERE user_id = :user AND key = ANY(:keys) AND deleted_ms IS NOT NULL
+        """,
+    ),
+    Query(
+        int,
+        """
+        SELECT CAST(sum(weight) AS bigint) FROM (
+            SELECT coalesce(sum(octet_length(data)), 0) AS weight FROM library_entity
+                WHERE user_id = :user AND key = ANY(:keys) AND deleted_ms IS NULL
+            UNION ALL
+            SELECT coalesce(sum(octet_length(data)), 0) AS weight FROM library_entity
+                WHERE user_id = :user AND key = ANY(:keys) AND deleted_ms IS NOT NULL
+        ) AS weighed
+        """,
+    ),
 )
-CHILDREN = Query(
-    Row,
-    f"""
-    SELECT {_ROW} FROM library_entity
-        --sqlite: INDEXED BY library_entity_score
-        WHERE score_id = ANY(:ids) AND deleted_ms IS NULL AND user_id = :user
-    UNION ALL
-    SELECT {_ROW} FROM library_entity
-        --sqlite: INDEXED BY library_entity_setlist
-        WHERE setlist_id = ANY(:ids) AND deleted_ms IS NULL AND user_id = :user
-    """,
+INSTRUMENT_SCORES_AND_ENTRIES = Rows(
+    Query(
+        Row,
+        f"SELECT {_ROW} FROM library_entity WHERE user_id = :user AND deleted_ms IS NULL AND score_id = ANY(:ids)",
+    ),
+    _weight("deleted_ms IS NULL AND score_id = ANY(:ids)"),
+)
+ENTRIES = Rows(
+    Query(
+        Row,
+        f"SELECT {_ROW} FROM library_entity WHERE user_id = :user AND deleted_ms IS NULL AND setlist_id = ANY(:ids)",
+    ),
+    _weight("deleted_ms IS NULL AND setlist_id = ANY(:ids)"),
 )
 LIFT = Statement("UPDATE library_entity SET pdf_md5 = NULL, deleted_ms = :now WHERE id = ANY(:ids)")
 WRITE = Statement(

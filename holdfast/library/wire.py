@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from holdfast.errors import HoldfastError, Malformed
+from holdfast.errors import HoldfastError, Malformed, TooLarge
 from holdfast.ids import MAX_ID
 from holdfast.library import rules
 from holdfast.library.errors import InvalidChange, InvalidDeleteKey
@@ -70,16 +70,14 @@ _decoder = msgspec.json.Decoder(PushRequest)
 _objects = msgspec.json.Decoder(Data)
 
 
-def checked(request: PushRequest, fields: Mapping[Kind, rules.Fields]) -> Push:
+def checked(request: PushRequest, fields: Mapping[Kind, rules.Fields], most: int) -> Push:
     """What is asked for, or the first thing that is wrong with it."""
+    arrays = (request.scores, request.instrument_scores, request.setlists, request.setlist_scores)
+    if sum(len(array or ()) for array in (*arrays, request.deletes)) > most:
+        raise TooLarge(f"A push may have {most} changes; send the others with the next one.")
     changes: dict[Kind, tuple[Change, ...]] = {}
     deletions: list[Deletion] = []
-    for kind, sent in (
-        (Kind.SCORE, request.scores),
-        (Kind.INSTRUMENT_SCORE, request.instrument_scores),
-        (Kind.SETLIST, request.setlists),
-        (Kind.SETLIST_SCORE, request.setlist_scores),
-    ):
+    for kind, sent in zip(Kind, arrays, strict=True):
         known = fields[kind]
         kept = []
         for change in sent or ():

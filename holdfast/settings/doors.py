@@ -54,6 +54,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
 
     json_body: Annotated[Bytes, means("bytes of a JSON body")] = MIB
     push_body: Annotated[Bytes, means("bytes of a library push")] = 16 * MIB
+    push_changes: Annotated[Count, means("changes and deletions in a library push")] = 50_000
     image: Annotated[Bytes, means("bytes of an image")] = 20 * MIB
     pdf: Annotated[Bytes, means("bytes of a PDF")] = 200 * MIB
     library_requests: Annotated[Count, means("requests a minute per user on /library/*")] = 100

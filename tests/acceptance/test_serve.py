@@ -233,10 +233,12 @@ def test_flags_win_over_the_environment_over_the_file_over_the_defaults(tmp_path
     assert "environment" in str(found["store.queue_limit"]["from"])
 
 
-COMMANDS = ["serve", "settings", "user", "token", "check", "backup", "restore", "migrate"]
+COMMANDS = ["serve", "broker", "settings", "user", "token", "check", "backup", "restore", "migrate"]
 
 
-@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS), ["user", "add"]])
+@pytest.mark.parametrize(
+    "command", [[], *([name] for name in COMMANDS), ["user", "add"], ["broker", "sessions"]]
+)
 def test_every_command_has_its_help(command: list[str]) -> None:
     ended = holdfast(*command, "--help")
     assert ended.code == 0

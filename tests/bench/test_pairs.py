@@ -111,6 +111,22 @@ async def test_a_login_that_is_refused_says_what_the_server_said() -> None:
             await xmpp.connect(f"127.0.0.1:{server.sockets[0].getsockname()[1]}", Login("u", "s"))
 
 
+async def test_at_a_pace_a_sender_that_is_not_answered_waits_with_what_is_due() -> None:
+    sent: list[int] = []
+    pair = Pair(lambda first, count: sent.extend(range(first, first + count)))
+    pair.run(window=0, end=0)
+    for _ in range(pairs.MOST_UNDER_WAY + 5):
+        pair.send_one(0.0)
+    assert len(sent) == pairs.MOST_UNDER_WAY
+    pair.delivered(pairs.MOST_UNDER_WAY)
+    pair.saved(pairs.MOST_UNDER_WAY)
+    assert not pair.quiet.is_set()
+    pair.delivered(5)
+    pair.saved(5)
+    assert pair.quiet.is_set()
+    assert len(pair.took) == len(sent) == pairs.MOST_UNDER_WAY + 5
+
+
 async def test_what_was_due_early_and_done_late_took_long() -> None:
     sent: list[int] = []
     pair = Pair(lambda first, count: sent.extend(range(first, first + count)))

@@ -149,6 +149,25 @@ async def test_a_session_ends_when_its_client_stays_away_for_too_long_also_acros
         assert house.broker.subscription_count == 0
 
 
+async def test_the_time_that_a_crashed_server_was_down_counts_for_who_was_connected(
+    open_house: OpenHouse,
+) -> None:
+    async with open_house() as house:
+        clock = house.clock
+        for name, expiry in (("short", 50), ("long", 500)):
+            await house.client(name, clean_start=False, session_expiry=expiry)
+        house.tick(100)  # the heartbeat: they are connected, and so their clocks do not run
+        await house.broker.journal.drain()
+        await house.crash()
+    clock.advance(40)
+    async with open_house(clock=clock) as house:
+        assert sorted(session.client_id for session in house.broker.sessions()) == ["long", "short"]
+        await house.crash()
+    clock.advance(20)
+    async with open_house(clock=clock) as house:
+        assert [session.client_id for session in house.broker.sessions()] == ["long"]
+
+
 async def test_an_expired_session_is_not_resumed_although_no_sweep_has_come_by(house: House) -> None:
     reader = await house.client("r", clean_start=False, session_expiry=10, username="me")
     reader.drop()

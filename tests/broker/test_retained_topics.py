@@ -25,6 +25,30 @@ def test_a_filter_finds_each_topic_it_matches_once(stored: dict[str, int], patte
     assert sorted(found) == sorted((topic, m) for topic, m in stored.items() if naive_match(pattern, topic))
 
 
+@given(STORED, FILTER)
+def test_the_messages_alone_are_the_same_ones(stored: dict[str, int], pattern: str) -> None:
+    topics = holding(stored)
+    assert sorted(topics.values(pattern)) == sorted(message for _, message in topics.match(pattern))
+
+
+@given(st.sets(TOPIC, max_size=12), FILTER, st.data())
+def test_a_walk_over_messages_survives_every_change_beneath_it(stored: set[str], pattern: str, data) -> None:
+    topics: RetainedTopics[str] = RetainedTopics()
+    for topic in stored:
+        topics.put(topic, topic)
+    always, found = set(stored), []
+    for topic in topics.values(pattern):
+        found.append(topic)
+        for changed in data.draw(st.lists(TOPIC, max_size=3)):
+            always.discard(changed)
+            if data.draw(st.booleans()):
+                topics.remove(changed)
+            else:
+                topics.put(changed, changed)
+    assert len(found) == len(set(found))
+    assert {topic for topic in always if naive_match(pattern, topic)} <= set(found)
+
+
 @given(STORED, st.lists(TOPIC))
 def test_what_is_put_is_there_and_what_is_removed_leaves_nothing(stored: dict[str, int], removed) -> None:
     topics = holding(stored)
@@ -87,6 +111,9 @@ def test_a_walk_that_is_given_up_lets_go_of_its_levels() -> None:
     walk = topics.match("#")
     next(walk)
     walk.close()
+    values = topics.values("#")
+    next(values)
+    values.close()
     assert topics._root.walks == [0]
     assert topics._root.children["a"].walks == [0]
 
@@ -96,5 +123,6 @@ def test_a_topic_of_sixty_thousand_levels_is_stored_found_and_removed() -> None:
     topics = holding({deep: 1})
     assert list(topics.match(deep)) == [(deep, 1)]
     assert list(topics.match("#")) == [(deep, 1)]
+    assert list(topics.values("#")) == [1]
     assert topics.remove(deep) == 1
     assert topics.nodes() == 0

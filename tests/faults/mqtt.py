@@ -140,7 +140,13 @@ class Mqtt:
     def _say(self, publisher: Session) -> None:
         topic = self._random.choice(self._truth.topics)
         message = self._truth.send(publisher.name, topic, 1 + int(topic[-1]) % 2)
-        publisher.publish(topic, message.payload, message.qos, taken=lambda: self._taken(message))
+        publisher.publish(
+            topic,
+            message.payload,
+            message.qos,
+            taken=lambda: self._taken(message),
+            again=lambda: setattr(message, "again", True),
+        )
 
     def _taken(self, message: Sent) -> None:
         message.taken = self._truth.now()

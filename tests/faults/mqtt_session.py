@@ -47,6 +47,7 @@ class Outgoing(msgspec.Struct):
     packet: Publish
     taken: Callable[[], None]
     done: Callable[[], None]
+    again: Callable[[], None]
     released: bool = False
 
 
@@ -150,6 +151,7 @@ class Session:
         self.visits += 1
         for outgoing in self.outgoing.values():
             packet = outgoing.packet
+            outgoing.again()
             again: Packet = msgspec.structs.replace(packet, dup=True)
             self._send(Pubrel(packet.packet_id) if outgoing.released else again)
         for request, _ in self._requests.values():
@@ -167,10 +169,12 @@ class Session:
         retain: bool = False,
         taken: Callable[[], None] = lambda: None,
         done: Callable[[], None] = lambda: None,
+        again: Callable[[], None] = lambda: None,
     ) -> None:
+        """`taken`: PUBACK or PUBREC was heard; `done`: the handshake is over; `again`: it was sent once more."""
         number = self._next()
         packet = Publish(topic, payload, qos, retain, False, number)
-        self.outgoing[number] = Outgoing(packet, taken, done)
+        self.outgoing[number] = Outgoing(packet, taken, done, again)
         self._send(packet)
 
     def subscribe(self, topic_filter: str, granted: Callable[[], None]) -> None:

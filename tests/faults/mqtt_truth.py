@@ -26,6 +26,8 @@ class Sent(msgspec.Struct, gc=False):
     sent: int
     taken: float = inf
     """When PUBACK or PUBREC was heard."""
+    again: bool = False
+    """Sent more than once: at QoS 1 it may have been taken twice, and once behind its successor."""
 
     @property
     def payload(self) -> bytes:
@@ -90,7 +92,8 @@ class Listener:
             raise Lost(f"{self.name} got {which}, sent at {message.qos}")
         if not any(cover.perhaps(message) for cover in self.covering(topic)):
             raise Lost(f"{self.name} got {which}, to which it is not subscribed")
-        if number < stream.last and not self._is_shared:
+        taken_twice = message.again and qos == 1
+        if number < stream.last and not taken_twice and not self._is_shared:
             raise Lost(f"{self.name} got {which} after {stream.last}")
         stream.seen.add(number)
         stream.last = max(stream.last, number)

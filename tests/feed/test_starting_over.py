@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.feed import Ask, new_epoch, page, sweep
+from holdfast.feed import Ask, new_epoch, page, page_if_current, sweep
 from holdfast.feed.epoch import Epoch, must_start_over, next_epoch
 from holdfast.feed.page import Page
 from holdfast.store import Database
@@ -173,3 +173,23 @@ def test_a_pull_from_zero_forgets_when_the_last_one_was_complete() -> None:
 def test_a_pull_that_ended_at_the_floor_goes_on() -> None:
     assert not must_start_over(Epoch("s", 5), 7, 7, "s", 5)
     assert must_start_over(Epoch("s", 4), 7, 7, "s", 5)
+
+
+async def test_whoever_is_up_to_date_is_answered_by_one_statement_as_by_the_page(
+    open_store: OpenStore,
+) -> None:
+    async with open_store(ROOMS) as db:
+        await with_items(db, 3)
+        done = await ask(db, 0, None, limit=100)
+        old = Epoch(Epoch.decode(done.epoch).store, NOW - KEEP_MS - 1).encode()
+        for epoch in (None, done.epoch, old, "another", "another.5", f"{done.epoch}x"):
+            for since in (0, done.head - 1, done.head, done.head + 1):
+                asked = Ask(ANN, since, 2, epoch)
+                whole = await db.read(page, asked, NOW, KEEP_MS)
+                quick = await db.read(page_if_current, asked, NOW, KEEP_MS)
+                is_current = since == done.head and not whole.reset
+                assert quick == (whole if is_current else None)
+        stranger = Ask(2, 0, 2, None)
+        assert await db.read(page_if_current, stranger, NOW, KEEP_MS) == await db.read(
+            page, stranger, NOW, KEEP_MS
+        )

@@ -48,7 +48,7 @@ async def test_pull_and_push_have_examples(document: Json) -> None:
 
 
 def test_the_examples_are_what_the_wire_has() -> None:
-    assert wire.checked(wire.decoded(msgspec.json.encode(examples.PUSH)), fields_of(Limits())).size == 3
+    assert wire.checked(wire.decoded(msgspec.json.encode(examples.PUSH)), fields_of(Limits()), 100).size == 3
     msgspec.convert(examples.PULLED, PullAnswer)
     msgspec.convert(examples.PUSHED, Pushed)
 

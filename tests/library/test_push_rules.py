@@ -239,6 +239,22 @@ async def test_what_an_update_does_not_mention_stays_and_null_empties(ann: Devic
     }  # fmt: skip
 
 
+async def test_a_create_that_says_too_little_to_be_new_revives_a_dead_row_as_it_was(ann: Device) -> None:
+    mine = (await ann.push(0, scores=[score("s", "S", composer="c")]))["serverIdMapping"]["S"]
+    await ann.push(1, deletes=[f"score:{mine}"])
+    await ann.push(2, scores=[change("score", "create", mine, "S", {"bpm": 5})])
+    assert (await ann.pull())["scores"][0]["data"] == {"title": "s", "composer": "c", "bpm": 5}
+
+
+async def test_a_create_by_name_over_a_dead_row_has_the_key_of_its_new_data(ann: Device) -> None:
+    ids = (await ann.push(0, scores=[score("s", "S", composer="c"), score("s", "T")]))["serverIdMapping"]
+    await ann.push(2, deletes=[f"score:{ids['S']}"])
+    said = await ann.refused(409, "key_taken", 3, scores=[score("s", "S")])
+    assert said["entityId"] == "S"
+    await ann.push(3, scores=[score("s", "S", composer="d")])
+    assert len((await ann.pull())["deleted"]) == 0
+
+
 async def test_the_checksum_is_what_a_client_computes_from_its_copy(ann: Device) -> None:
     ids = (await ann.push(0, scores=[score("a", "A"), score("b", "B")], setlists=[setlist("l", "L")]))[
         "serverIdMapping"
@@ -282,3 +298,23 @@ async def test_a_push_may_be_larger_than_other_bodies_but_not_without_bound(open
         await ann.refused(413, "too_large", 2, instrumentScores=[more])
         (item,) = (await ann.pull())["instrumentScores"]
         assert len(item["data"]["annotationsJson"]) == 2_000_000
+
+
+async def test_a_small_push_that_would_move_too_much_data_is_413_and_changes_nothing(
+    ann: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [part("S", f"p{n}", f"P{n}", annotationsJson="x" * 1_000) for n in range(10)]
+    ids = (await ann.push(0, scores=[score("s", "S")], instrumentScores=parts))["serverIdMapping"]
+    monkeypatch.setattr("holdfast.library.actions.MOST_DATA", 5_000)
+    touched = [update("instrumentScore", ids[f"P{n}"], orderIndex=n) for n in range(10)]
+    for push in (
+        {"instrumentScores": touched},
+        {"deletes": [f"score:{ids['S']}"]},
+        {"instrumentScores": parts},
+    ):
+        await ann.refused(413, "too_large", 11, **push)
+    assert (await ann.pull())["libraryVersion"] == 11
+    await ann.push(11, instrumentScores=touched[:3])
+    await ann.push(14, deletes=[f"instrumentScore:{ids[f'P{n}']}" for n in range(4)])
+    monkeypatch.undo()
+    await ann.push(18, deletes=[f"score:{ids['S']}"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from holdfast.errors import Invalid
+from holdfast.errors import Invalid, TooLarge
 from holdfast.library import wire
 from holdfast.library.errors import InvalidChange, InvalidDeleteKey
 from holdfast.library.model import Push
@@ -17,7 +17,7 @@ FIELDS = fields_of(Limits())
 
 
 def read(body: object) -> Push:
-    return wire.checked(wire.decoded(msgspec.json.encode(body)), FIELDS)
+    return wire.checked(wire.decoded(msgspec.json.encode(body)), FIELDS, 100)
 
 
 def ups(**data: object) -> Json:
@@ -109,13 +109,19 @@ def test_a_delete_key_that_is_none_is_refused_by_name(key: str) -> None:
 )  # fmt: skip
 def test_a_body_that_is_none_is_refused(body: bytes) -> None:
     with pytest.raises(Invalid):
-        wire.checked(wire.decoded(body), FIELDS)
+        wire.checked(wire.decoded(body), FIELDS, 100)
 
 
 def test_what_comes_behind_the_first_mistake_may_be_worse() -> None:
     for behind in (b"[" * 100_000, b"\xff", b"", b"NaN"):
         with pytest.raises(InvalidChange):
             wire.decoded(b'{"clientLibraryVersion":0,"scores":[{"entityId":5},' + behind)
+
+
+def test_a_push_of_more_changes_than_allowed_is_413() -> None:
+    read({"clientLibraryVersion": 0, "deletes": ["score:1"] * 99, "scores": [score("s")]})
+    with pytest.raises(TooLarge):
+        read({"clientLibraryVersion": 0, "deletes": ["score:1"] * 99, "scores": [score("s"), score("t")]})
 
 
 def test_fields_of_a_later_client_are_ignored_and_those_in_data_kept() -> None:

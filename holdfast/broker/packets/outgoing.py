@@ -6,6 +6,8 @@ at QoS 1 and 2 all but the two bytes of the packet identifier. It does not know 
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from holdfast.broker.packets import properties as known
 from holdfast.broker.packets.message import MESSAGE_PROPERTIES, MessageProperties
 from holdfast.broker.packets.properties import NONE
@@ -13,8 +15,15 @@ from holdfast.broker.packets.wire import write_string, write_u8, write_u16, writ
 
 _V5 = 5
 _EXPIRY = known.MESSAGE_EXPIRY
+_LONG = 0x80
+"""From here on a length needs more than one byte."""
 _ALIAS = write_u8(known.TOPIC_ALIAS.id)
 _SUBSCRIPTION_ID = write_u8(known.SUBSCRIPTION_IDS.id)
+
+_REMEMBERED = 200
+"""Characters of the longest topic whose bytes are remembered."""
+_written = lru_cache(maxsize=4_096)(write_string)
+_Shape = tuple[bool, int, bool, bool, int, bool, tuple[int, ...]]
 
 
 class OutgoingMessage:
@@ -24,24 +33,57 @@ class OutgoingMessage:
     passed (a queued message, a retained one), share one among those who get it now.
     """
 
-    __slots__ = ("_frames", "_message_fields", "_parts", "_topic", "payload", "properties", "topic")
+    __slots__ = (
+        "_frames",
+        "_message_fields",
+        "_parts",
+        "_plain",
+        "_plain5",
+        "_topic",
+        "payload",
+        "properties",
+        "topic",
+    )
 
     def __init__(self, topic: str, payload: bytes, properties: MessageProperties | None = None) -> None:
         self.topic = topic
         self.payload = payload
         self.properties = properties
-        self._topic = write_string(topic)
+        self._topic = _written(topic) if len(topic) <= _REMEMBERED else write_string(topic)
+        self._plain: tuple[int, bytes, bytes] | None = None
+        self._plain5: tuple[int, bytes, bytes] | None = None
         self._message_fields: bytes | None = None
-        self._frames: dict[tuple[bool, bool], bytes] = {}
-        self._parts: dict[tuple[bool, int, bool, bool, int, bool, tuple[int, ...]], tuple[bytes, bytes]] = {}
+        self._frames: dict[tuple[bool, bool], bytes] | None = None
+        self._parts: dict[_Shape, tuple[bytes, bytes]] | None = None
 
     def frame(self, version: int, retain: bool = False) -> bytes:
         """The whole PUBLISH at QoS 0 without alias and identifiers: the same object for every subscriber."""
         key = (version == _V5, retain)
+        if self._frames is None:
+            self._frames = {}
         found = self._frames.get(key)
         if found is None:
             found = self._frames[key] = b"".join(self.parts(version, 0, retain))
         return found
+
+    def plain(self, version: int, qos: int, packet_id: bytes) -> bytes:
+        """The whole PUBLISH at QoS 1 or 2 as most clients get it: no flags, no alias, no identifiers."""
+        v5 = version == _V5
+        known = self._plain5 if v5 else self._plain
+        if known is None or known[0] != qos:
+            known = (qos, *self._encode(v5, qos, False, False, 0, True, ()))
+            if v5:
+                self._plain5 = known
+            else:
+                self._plain = known
+        return known[1] + packet_id + known[2]
+
+    def once(self, version: int, first: int, packet_id: bytes = b"") -> bytes:
+        """The whole PUBLISH with this first byte, not remembered: of a message that few will get in this shape."""
+        tail = self._properties(0, ()) + self.payload if version == _V5 else self.payload
+        size = len(self._topic) + len(packet_id) + len(tail)
+        head = bytes((first, size)) if size < _LONG else write_u8(first) + write_varint(size)
+        return head + self._topic + packet_id + tail
 
     def parts(
         self,
@@ -59,6 +101,8 @@ class OutgoingMessage:
         `with_topic=False` leaves the topic to an alias that the receiver has been told before.
         """
         key = (version == _V5, qos, retain, dup, topic_alias, with_topic, subscription_ids)
+        if self._parts is None:
+            self._parts = {}
         found = self._parts.get(key)
         if found is None:
             found = self._parts[key] = self._encode(*key)

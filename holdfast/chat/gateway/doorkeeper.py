@@ -61,7 +61,7 @@ class Doorkeeper:
         self._online.seat(connection)
         opened = False
         try:
-            await self._receipts.flush()
+            await self._receipts.flush_of(session.user_id)
             standings = await self._db.read(queries.standings, session.user_id)
             opened = self._open(connection, session, frame, generation, standings)
         finally:

@@ -65,8 +65,17 @@ class Posting:
         checked = [self._checked(connection, frame) for frame in frames]
         posts = [post for post in checked if isinstance(post, _Post)]
         outcomes = iter(await self._save(connection, posts) if posts else ())
+        acks: list[bytes] = []
         for frame, post in zip(frames, checked, strict=True):
-            self._answer(connection, frame, next(outcomes) if isinstance(post, _Post) else post)
+            outcome = next(outcomes) if isinstance(post, _Post) else post
+            if isinstance(outcome, Kept):
+                acks.append(self._ack(frame, outcome))
+            else:
+                connection.send_all(acks)  # in order
+                acks = []
+                connection.error(outcome, client_msg_id=frame.client_msg_id)
+                self._saved.add("refused")
+        connection.send_all(acks)
 
     def _checked(self, connection: Connection, frame: Frame) -> _Post | Reason:
         if not frame.client_msg_id:
@@ -155,13 +164,7 @@ class Posting:
                 self._pairs.popitem(last=False)
         return Target(conversation, Kind.SINGLE, peer)
 
-    def _answer(self, connection: Connection, frame: Frame, outcome: Outcome) -> None:
-        if isinstance(outcome, Kept):
-            assert frame.client_msg_id is not None
-            connection.send(
-                encode(SavedAck(frame.client_msg_id, str(outcome.id), str(outcome.seq), outcome.sent_ms))
-            )
-            self._saved.add("again" if outcome.replayed else "saved")
-        else:
-            connection.error(outcome, client_msg_id=frame.client_msg_id)
-            self._saved.add("refused")
+    def _ack(self, frame: Frame, kept: Kept) -> bytes:
+        assert frame.client_msg_id is not None, "checked before"
+        self._saved.add("again" if kept.replayed else "saved")
+        return encode(SavedAck(frame.client_msg_id, str(kept.id), str(kept.seq), kept.sent_ms))

@@ -57,6 +57,9 @@ class Ack(Struct, frozen=True):
     connection: int
 
 
+_Key = tuple[int, int]  # conversation, user
+
+
 class _Collected:
     """What one member has acknowledged in one conversation since the last write."""
 
@@ -101,8 +104,12 @@ class Receipts:
         self._acks: Counter = metrics.counter(
             "holdfast_chat_acks", "Acknowledgements from clients", "type", "result"
         )
-        self._collected: dict[tuple[int, int], _Collected] = {}
+        self._collected: dict[_Key, _Collected] = {}
         self._audits: list[Audit] = []
+        self._users: set[int] = set()
+        """Of whom something is collected."""
+        self._users_written: set[int] = set()
+        """Of whom something is being written."""
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
         metrics.gauge(
@@ -114,6 +121,7 @@ class Receipts:
         collected = self._collected.get(key)
         if collected is None:
             collected = self._collected[key] = _Collected(ack.kind)
+            self._users.add(ack.user)
         collected.add(ack)
         if audit is not None:
             self._audits.append(audit)
@@ -134,6 +142,11 @@ class Receipts:
             if self._writing is not None:
                 await asyncio.shield(self._writing)
 
+    async def flush_of(self, user: int) -> None:
+        """The same, if anything of this user waits."""
+        if user in self._users or user in self._users_written:
+            await self.flush()
+
     def flush_soon(self) -> None:
         """A client has gone: what it said is written without waiting for more."""
         if self._collected:
@@ -149,30 +162,35 @@ class Receipts:
             self._timer.cancel()
             self._timer = None
         if self._writing is None and self._collected:
-            self._writing = asyncio.get_running_loop().create_task(self._write_all())
+            collected, self._collected = self._collected, {}
+            audits, self._audits = self._audits, []
+            self._users, self._users_written = set(), self._users
+            self._writing = asyncio.get_running_loop().create_task(self._write_all(collected, audits))
 
-    async def _write_all(self) -> None:
-        failed = False
+    async def _write_all(self, collected: dict[_Key, _Collected], audits: list[Audit]) -> None:
+        """What was collected when it began: what comes meanwhile waits for the next time."""
+        wait = self._settings.ack_batch_ms / 1000
+        keys = sorted(collected)
         try:
-            while self._collected and not failed:
-                failed = not await self._write_some()
+            for at in range(0, len(keys), MOST_MOVES):
+                batch = {key: collected[key] for key in keys[at : at + MOST_MOVES]}
+                if not await self._write_some(batch, audits):
+                    self._put_back({key: collected[key] for key in keys[at:]}, audits)
+                    wait = RETRY_SECONDS
+                    break
+                audits = []
         finally:
             self._writing = None
+            self._users_written = set()
             if self._collected and self._timer is None:
-                loop = asyncio.get_running_loop()
-                wait = RETRY_SECONDS if failed else self._settings.ack_batch_ms / 1000
-                self._timer = loop.call_later(wait, self._begin)
+                self._timer = asyncio.get_running_loop().call_later(wait, self._begin)
 
-    async def _write_some(self) -> bool:
-        keys = sorted(self._collected)[:MOST_MOVES]
-        batch = {key: self._collected.pop(key) for key in keys}
-        audits, self._audits = self._audits, []
+    async def _write_some(self, batch: dict[_Key, _Collected], audits: list[Audit]) -> bool:
         moves = [Move(*key, each.delivered, each.read, each.kind) for key, each in batch.items()]
         try:
             moved = await self._db.write(actions.move_cursors, moves, audits)
         except HoldfastError as error:
             log.warning("acks_not_written", error=error.reason, cursors=len(moves))
-            self._put_back(batch, audits)
             return False
         except Exception:
             # a mistake of ours must not take every later acknowledgement with it
@@ -181,8 +199,9 @@ class Receipts:
         self._tell(batch, moved)
         return True
 
-    def _put_back(self, batch: dict[tuple[int, int], _Collected], audits: list[Audit]) -> None:
+    def _put_back(self, batch: dict[_Key, _Collected], audits: list[Audit]) -> None:
         self._audits[:0] = audits
+        self._users.update(user for _, user in batch)
         for key, older in batch.items():
             newer = self._collected.get(key)
             if newer is None:
@@ -197,7 +216,7 @@ class Receipts:
 
     # -- after the commit
 
-    def _tell(self, batch: dict[tuple[int, int], _Collected], moved: Sequence[CursorMoved]) -> None:
+    def _tell(self, batch: dict[_Key, _Collected], moved: Sequence[CursorMoved]) -> None:
         receipts: list[Receipt] = []
         now_ms = self._clock.now_ms()
         by_key = {(move.conversation, move.user_id): move for move in moved}
