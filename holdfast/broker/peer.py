@@ -376,12 +376,7 @@ class Peer:
         if self.stage is Stage.CLOSED:
             return
         if self.stage is Stage.OPEN:
-            log.info(
-                "client_disconnected",
-                client=self.session.client_id if self.session else None,
-                reason=reason.name.lower(),
-                why=text,
-            )
+            self._log_end(reason.name.lower(), text)
             if self.version == V5:
                 most = self.connect.maximum_packet_size if self.connect is not None else None
                 said = encode_within(Disconnect(reason=reason, reason_string=text), V5, most)
@@ -391,6 +386,7 @@ class Peer:
 
     def left(self, *, will: bool) -> None:
         """The client said goodbye."""
+        self._log_end("goodbye with will" if will else "goodbye")
         self._close(will=will)
 
     def abandon(self) -> None:
@@ -408,9 +404,15 @@ class Peer:
 
     def connection_lost(self) -> None:
         """Once, also after our own `close` or `abort`."""
+        if self.stage is Stage.OPEN:
+            self._log_end("connection lost")
         if self.stage is not Stage.CLOSED:
             self._end(will=True)
         self.broker.gone(self)
+
+    def _log_end(self, reason: str, why: str | None = None) -> None:
+        client = self.session.client_id if self.session is not None else None
+        log.info("client_disconnected", client=client, reason=reason, why=why)
 
     def _close(self, *, will: bool) -> None:
         self.flush()

@@ -217,6 +217,12 @@ async def test_a_broker_is_looked_at_while_it_runs_and_when_it_is_stopped(make: 
     assert (await asks("kick", "here", *data)).code == 0
     await here.expect_end(Reason.ADMINISTRATIVE_ACTION)
     running = await everything(data)
+    await logs(broker, "client_connected", client="here")
+    await logs(broker, "client_disconnected", client="here", reason="administrative_action")
+    await logs(broker, "client_disconnected", client="publisher", reason="goodbye")
+    lost = await Client.connected(doors["mqtt"], "lost")
+    lost.drop()
+    await logs(broker, "client_disconnected", client="lost", reason="connection lost")
     broker.terminate()
     assert await broker.gone() == 0
     assert await everything(data) == running
@@ -228,6 +234,27 @@ async def test_a_broker_is_looked_at_while_it_runs_and_when_it_is_stopped(make: 
     assert await told("retained", *data) == []
     unknown = await asks("session", "here and away", *data)
     assert (unknown.code, unknown.err.strip()) == (1, "holdfast: there is no session of this client id")
+
+
+async def logs(broker: Server, event: str, **fields: str) -> None:
+    """Until there is a line with all of this."""
+    wanted = {"event": event, **fields}.items()
+    async with asyncio.timeout(20):
+        while True:
+            lines = [line for line in broker.last_words().splitlines() if line.startswith("{")]
+            if any(
+                wanted <= {name: str(value) for name, value in one.items()}.items()
+                for one in map(parsed, lines)
+            ):
+                return
+            await asyncio.sleep(0.02)
+
+
+def parsed(line: str) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(line, type=dict[str, object])
+    except msgspec.DecodeError:
+        return {}  # the first line that is shown may be cut
 
 
 async def everything(data: tuple[str, Path]) -> list[Any]:

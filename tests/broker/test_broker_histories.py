@@ -27,7 +27,7 @@ from tests.broker.perfect_clients import PerfectClient, Publisher, Subscriber
 from tests.broker.speaking import House, migrations, settle
 from tests.servers.stores import SqliteStores
 
-EXAMPLES = int(os.environ.get("HOLDFAST_HISTORIES", "120"))
+EXAMPLES = int(os.environ.get("HOLDFAST_HISTORIES", "60"))
 PATIENCE = 30.0
 """Seconds in which everything comes to rest, on a loaded machine too."""
 
@@ -167,6 +167,14 @@ class History:
         broker = self.house.broker
         assert broker.queued_count == broker.queued_bytes == 0
 
+    def judge_crew(self) -> None:
+        """Those who share a subscription got everything together, in any order, and at QoS 2 once."""
+        got = [payload for subscriber in self.subscribers for _, _, payload in subscriber.got]
+        for publisher in self.publishers:
+            assert {payload for _, _, payload in publisher.published} <= set(got), "a message was lost"
+        exactly_once = [payload for each in self.subscribers for _, qos, payload in each.got if qos == 2]
+        assert len(exactly_once) == len(set(exactly_once)), "a QoS 2 message came twice"
+
     def _judge_one(self, publisher: Publisher, subscriber: Subscriber) -> None:
         mine = f"{publisher.name}:".encode()
         for topic in publisher.topics:
@@ -197,9 +205,14 @@ KINDS = (
 STEPS = st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 63)), min_size=10, max_size=120)
 
 
-async def play(folder: Path, steps: list[tuple[str, int]], broker: Settings) -> None:
+async def play(
+    folder: Path,
+    steps: list[tuple[str, int]],
+    broker: Settings,
+    subscribers: list[Subscriber],
+    judge: Callable[[History], None],
+) -> None:
     publishers = [Publisher("p", ("t/a", "t/b")), Publisher("q", ("t/a",), 4)]
-    subscribers = [Subscriber("s", "t/#", 2), Subscriber("u", "t/+", 1, 4)]
     async with SqliteStores(folder)(migrations()) as db:
         history = History(db, broker, publishers, subscribers)
         await history.start()
@@ -209,7 +222,7 @@ async def play(folder: Path, steps: list[tuple[str, int]], broker: Settings) -> 
         for step in steps:
             await history.step(step)
         await history.come_to_rest()
-        history.judge()
+        judge(history)
         assert await db.read(lambda view: list(check.problems(view))) == []
         history.turnstile.forget()
         await history.crash()
@@ -223,4 +236,17 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_happens(
 ) -> None:
     """`window` is how many messages of a queue stay in memory: with 3, most are read back from the store."""
     with tempfile.TemporaryDirectory(prefix="holdfast-history-") as folder, small_window(window):
-        asyncio.run(play(Path(folder), steps, Settings(max_inflight=max_inflight)))
+        subscribers = [Subscriber("s", "t/#", 2), Subscriber("u", "t/+", 1, 4)]
+        asyncio.run(
+            play(Path(folder), steps, Settings(max_inflight=max_inflight), subscribers, History.judge)
+        )
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(STEPS, st.sampled_from((64, 1)), st.sampled_from((1_000, 3)))
+def test_those_who_share_a_subscription_lose_and_double_nothing_either(
+    steps: list[tuple[str, int]], max_inflight: int, window: int
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="holdfast-history-") as folder, small_window(window):
+        crew = [Subscriber(name, "$share/crew/t/#", 2) for name in ("s", "u", "v")]
+        asyncio.run(play(Path(folder), steps, Settings(max_inflight=max_inflight), crew, History.judge_crew))

@@ -11,7 +11,8 @@ from holdfast.http.download import FileReply
 from holdfast.http.envelope import Answer, answer
 from holdfast.http.handlers import delete, get, post
 from holdfast.http.visit import AnyRequest, caller
-from holdfast.ledger.http import upload
+from holdfast.ledger.http import examples, upload
+from holdfast.ledger.http.examples import shown
 from holdfast.ledger.http.request import TOKEN, by
 from holdfast.ledger.ledger import Ledger
 from holdfast.ledger.looking import visible_image
@@ -35,6 +36,7 @@ def handlers(ledger: Ledger) -> list[HTTPRouteHandler]:
             security=TOKEN,
             request_max_body_size=None,
             operation_id="upload" + path.replace("/", "_"),
+            operation_class=shown(answered=examples.IMAGE, form=True),
         )(receive)
 
     @get(
@@ -49,7 +51,13 @@ def handlers(ledger: Ledger) -> list[HTTPRouteHandler]:
         file = await ledger.files.open_blob(found.blob)
         return FileReply(file, found.image.mime, name=f"{image_id}.{found.image.ext}")
 
-    @delete("/images/{image_id:str}", summary="Delete an image", status_code=200, security=TOKEN)
+    @delete(
+        "/images/{image_id:str}",
+        summary="Delete an image",
+        status_code=200,
+        security=TOKEN,
+        operation_class=shown(answered=examples.GONE),
+    )
     async def remove(image_id: FromPath[str]) -> Answer[Gone]:
         """By its bill's creator. Its file goes, unless another image has the same. Again is harmless."""
         return answer(await ledger.write(by(ledger), ledger.orders.delete_image(image_id), Gone))

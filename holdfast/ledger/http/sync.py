@@ -18,6 +18,8 @@ from holdfast.http.visit import caller
 from holdfast.ids import MAX_ID
 from holdfast.ledger.actions import Step
 from holdfast.ledger.actions.batch import Done, Outcome
+from holdfast.ledger.http import examples
+from holdfast.ledger.http.examples import shown
 from holdfast.ledger.http.request import TOKEN, by, page_limit
 from holdfast.ledger.ledger import Ledger
 from holdfast.ledger.model import ChangedBill, ChangedBook, Kind, NewBill, NewBook, Shown, Xid
@@ -61,7 +63,13 @@ class Result(Struct, frozen=True):
 
 
 def handlers(ledger: Ledger) -> list[HTTPRouteHandler]:
-    @post("/sync/batch", summary="Many changes at once", status_code=200, security=TOKEN)
+    @post(
+        "/sync/batch",
+        summary="Many changes at once",
+        status_code=200,
+        security=TOKEN,
+        operation_class=shown(sent=examples.BATCH, answered=examples.RESULTS),
+    )
     async def batch(data: JSONBody[list[Operation] | Operations]) -> Answer[list[Result]]:
         """Up to 500 operations, in their order and one commit; one that is refused is undone alone. A plain list is taken
         too. Images can only be deleted here. Every operation can be sent twice, as single requests can."""
@@ -75,7 +83,12 @@ def handlers(ledger: Ledger) -> list[HTTPRouteHandler]:
             [_result(operation, found) for operation, found in zip(operations, outcomes, strict=True)]
         )
 
-    @get("/sync/changes", summary="What is new", security=TOKEN)
+    @get(
+        "/sync/changes",
+        summary="What is new",
+        security=TOKEN,
+        operation_class=shown(answered=examples.PAGE),
+    )
     async def changes(since: Since, limit: Limit = None, epoch: EpochText = None) -> Answer[Changes]:
         """Everything above `since` that the caller may see, in order, as it is now; ask again with `next_since` and `epoch`
         while `has_more`. With `reset`, mark what the pages show and drop the rest after the last one."""
@@ -86,7 +99,12 @@ def handlers(ledger: Ledger) -> list[HTTPRouteHandler]:
             raise InvalidField("epoch", "must be the epoch of an earlier page")
         return answer(await ledger.changes(Ask(who, since, page_limit(ledger, limit), epoch)))
 
-    @get("/sync/checksum", summary="What everything adds up to", security=TOKEN)
+    @get(
+        "/sync/checksum",
+        summary="What everything adds up to",
+        security=TOKEN,
+        operation_class=shown(answered=examples.CHECKSUM),
+    )
     async def checksum() -> Answer[Checksum]:
         """For a client whose `since` is `version`: the number of entities, and the sum (modulo 2^64, 16 hex digits) of the
         first 8 bytes of SHA-256(kind + "\\n" + _id + "\\n" + upd_time)."""

@@ -32,7 +32,7 @@ _encode = msgspec.json.encode
 
 
 def open_writer(path: Path, vfs: str | None) -> apsw.Connection:
-    return _open(path, vfs, cache_mib=64)
+    return _open(path, vfs, cache_mib=32)
 
 
 def open_reader(path: Path, vfs: str | None) -> apsw.Connection:
