@@ -263,6 +263,27 @@ async def test_nothing_is_lost_when_redis_dies_in_the_middle_and_comes_back(
         await run_through(houses, die_and_return)
 
 
+async def test_what_was_said_while_redis_was_away_comes_when_it_is_back(
+    two: Two, redis_server: RedisServer
+) -> None:
+    """Nobody says anything after its return, and no look at the heads comes round."""
+    async with two(redis_server.url, redis_server.url) as (one, other):
+        ann, bob = await one.users(2)
+        async with one.phone(ann) as at_ann, other.phone(bob) as at_bob:
+            await at_ann.say(bob, "before")
+            await at_bob.hear_messages(1)
+            redis_server.kill()
+            for number in range(3):
+                await at_ann.say(bob, f"{number}")
+            await at_bob.settled()
+            assert at_bob.bodies == ["before"]
+            told = one.room.cluster._waiting
+            await until(lambda: all(words[0] == "PING" for words in told))  # the pushes have been dropped
+            await asyncio.to_thread(redis_server.start)
+            await at_bob.hear_messages(4)
+            assert at_bob.bodies == ["before", "0", "1", "2"]
+
+
 async def test_nothing_is_lost_when_redis_dies_and_stays_away(two: Two, redis_server: RedisServer) -> None:
     chat = msgspec.structs.replace(QUICK, compare_seconds=0.5)
     async with two(redis_server.url, redis_server.url, chat=chat) as houses:
