@@ -81,7 +81,7 @@ class Member(Line):
                 self.acknowledge_all()
 
     def acknowledge_all(self) -> None:
-        if self.received > self._acked:
+        if self.received > self._acked and not self._transport.is_closing():
             self._acked = self.received
             self.acknowledge(decode(self._newest).server_msg_id)
 
