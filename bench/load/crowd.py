@@ -129,10 +129,10 @@ class Crowd:
                         again += 1
                         await asyncio.sleep(random.uniform(*COME_AGAIN_SECONDS))
                     else:
-                        self._members.append(member)
                         return member
 
         new = await asyncio.gather(*map(one, asked.logins))
+        self._members += new  # in the order of their logins: `Say` names them by it
         ready = time.perf_counter() - start
         deadline = start + asked.seconds
         while sum(member.received for member in new) < asked.backlog * len(new):

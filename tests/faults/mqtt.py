@@ -233,8 +233,7 @@ class Mqtt:
     async def _begin_anew(self, session: Session, address: str) -> None:
         """Kept, subscribed, discarded by a clean start, and then not there."""
         while True:
-            for clean in (False, True):
-                await self._visit(session, address, clean=clean)
+            await self._visit(session, address, clean=self._random.random() < 0.5)
 
     async def _visit(self, session: Session, address: str, *, clean: bool) -> None:
         """Once in and out. A clean session ends with its connection; who was not answered cannot know."""
