@@ -114,12 +114,13 @@ class Chat(Struct):
         count = storm_size()
         logins = self.new_logins(count)
         with talker("bench.load.crowd", self.folder / "storm") as crowd:
-            for first in range(0, count, STORM_GROUP):
-                members = logins[first : first + STORM_GROUP]
-                group = new_group(self.server, members)
-                crowd.ask(Come(self.address, members[:1]), dict[str, float], SECONDS)
-                crowd.ask(Say(0, group, 0, count=BACKLOG), dict[str, float], SECONDS)
-                crowd.ask(Leave(), dict[str, float], SECONDS)
+            speakers = logins[::STORM_GROUP]
+            crowd.ask(Come(self.address, speakers), dict[str, float], SECONDS)
+            for number in range(len(speakers)):
+                first = number * STORM_GROUP
+                group = new_group(self.server, logins[first : first + STORM_GROUP])
+                crowd.ask(Say(number, group, 0, count=BACKLOG), dict[str, float], SECONDS)
+            crowd.ask(Leave(), dict[str, float], SECONDS)
             absent = [login for number, login in enumerate(logins) if number % STORM_GROUP]
             tree.forget_peak(self.server.pid)
             before = tree.resident_bytes(self.server.pid)

@@ -64,6 +64,7 @@ SCENARIO = Scenario(
                 Measure("ready_s", "s", "all authenticated after", more_is_better=False),
                 Measure("all_s", "s", "all caught up after", more_is_better=False),
                 Measure("rate", "messages/s"),
+                Measure("again", "", "tries that the server had no time for", more_is_better=False),
                 Measure("lacking", "", "who lack a message", more_is_better=False),
                 Measure("grown", "MiB", "memory at its peak above what it was", more_is_better=False),
             ),

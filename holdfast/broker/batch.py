@@ -214,7 +214,7 @@ def _queue(batch: Batch, ids: Ids, messages: list[Row]) -> tuple[list[Row], dict
         if session.peer is not None:
             outgoing = session.outgoing
             is_here = not outgoing.spilled or entry.number <= outgoing.loaded
-            mark = entry.number if entry.qos == 2 and is_here else outgoing.sent
+            mark = entry.number if is_here else outgoing.sent
             marks[session] = max(mark, marks.get(session, 0))
     return rows, marks
 

@@ -214,12 +214,12 @@ class Delivery:
             return
         session.loading = None
         entries = [self._entry(session, stored) for stored in part]
-        doubtful = [entry.number for entry in entries if entry.qos == 2 and not entry.dup]
-        if doubtful and not journal.relaxed:
-            hold = journal.will_send(session, doubtful[-1])
-            for entry in entries:
-                if entry.qos == 2 and not entry.dup:
-                    entry.hold = hold
+        unsent = [entry for entry in entries if not entry.dup]
+        if unsent and not journal.relaxed:
+            # after a crash they may have been sent: they get DUP then, and are not dropped
+            hold = journal.will_send(session, unsent[-1].number)
+            for entry in unsent:
+                entry.hold = hold
         outgoing.load(entries, complete=is_last and outgoing.spill <= committed)
         self._broker.turns.pump_later(session)
 

@@ -64,21 +64,25 @@ class Frame(Struct, frozen=True, omit_defaults=True, rename=RENAMED):
     ice_sdp_m_line_index: int | None = None
 
 
+MessageId = Annotated[str, Meta(examples=["7301444499999999"])]
+AUser = Annotated[str, Meta(examples=["7301444401234567"])]
+
+
 class MessageFrame(Struct, frozen=True, omit_defaults=True, rename=RENAMED):
     """A message, as receivers and lists see it."""
 
-    type: str
-    server_msg_id: str
-    msg_seq: str
-    from_: str
-    client_msg_id: str
-    msg_type: str
-    ts: int
-    to: str | None = None
-    group_id: str | None = None
-    body: str | None = None
-    mentions: list[str] | None = None
-    reply_to: str | None = None
+    type: Annotated[str, Meta(examples=["SINGLE_CHAT"])]
+    server_msg_id: MessageId
+    msg_seq: Annotated[str, Meta(examples=["12"])]
+    from_: AUser
+    client_msg_id: Annotated[str, Meta(examples=["5a1f"])]
+    msg_type: Annotated[str, Meta(examples=["TEXT"])]
+    ts: Annotated[int, Meta(examples=[1750000000000])]
+    to: AUser | None = None
+    group_id: Annotated[str, Meta(examples=["7301444405550000"])] | None = None
+    body: Annotated[str, Meta(examples=["Hello!"])] | None = None
+    mentions: list[AUser] | None = None
+    reply_to: MessageId | None = None
     important: bool | None = None
 
 

@@ -24,6 +24,9 @@ from holdfast.http.envelope import refused
 from holdfast.http.handlers import Ready, Refused, Reply, is_quick
 from holdfast.http.visit import visit
 
+LONGEST_QUERY = 256
+"""Bytes of one that is remembered: what strangers send must not fill the memory."""
+
 Handle = Callable[..., Awaitable[object]]
 Arguments = Mapping[str, object]
 
@@ -80,7 +83,10 @@ class _WithQuery(_Way):
         self._signature = handler.signature_model
 
     async def _arguments(self, scope: HTTPScope, receive: Receive) -> Arguments | None:
-        given = _pairs(scope["query_string"])
+        query = scope["query_string"]
+        if len(query) > LONGEST_QUERY:
+            return None
+        given = _pairs(query)
         named = {self._names[key]: value for key, value in given if key in self._names}
         if len(named) < sum(key in self._names for key, _ in given) or "" in named.values():
             return None  # one was given twice, or left empty

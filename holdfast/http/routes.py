@@ -17,6 +17,8 @@ from holdfast.settings import Limits
 
 TAGS = [
     Tag(name="accounts", description="Users, passwords, tokens."),
+    Tag(name="library", description="A personal library under one version number: pull and push."),
+    Tag(name="files", description="The library's PDFs; resumable uploads are tus 1.0."),
     Tag(name="operation", description="Health and metrics."),
 ]
 

@@ -254,8 +254,15 @@ def bill_as_json(row: BillRow, book_id: str, action: Action, version: int) -> by
 _BETWEEN = '","'
 
 
-@lru_cache(maxsize=1_024)  # few categories, and the same remarks again and again
 def _quoted(text: str) -> str:
+    return _remembered(text) if len(text) <= _SHORT else _encode(text).decode()
+
+
+_SHORT = 40
+
+
+@lru_cache(maxsize=1_024)  # few categories, and the same remarks again and again
+def _remembered(text: str) -> str:
     return _encode(text).decode()
 
 

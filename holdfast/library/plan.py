@@ -113,8 +113,10 @@ class Plan:
             if row is None:
                 if _is_enough(change, fields):
                     keys[key_of(kind, fields)] = None
+            elif row.id in moving:
+                moving[row.id] = {**moving[row.id], **fields}
             elif not row.is_live or any(name in fields for name in KEY_FIELDS[kind]):
-                moving[row.id] = {**(moving.get(row.id) or _decode(row.data)), **fields}
+                moving[row.id] = _merged(change, row, fields)
         for row_id, data in moving.items():
             row, key = self.known.rows[row_id], key_of(kind, data)
             if key != row.key or not row.is_live:
@@ -139,9 +141,7 @@ class Plan:
             if not _is_enough(change, fields):
                 return f"there is no {WORD[change.kind]} {change.server_id or change.entity_id}"
             row = self.known.by_key(key_of(change.kind, fields))
-        data = fields
-        if row is not None and (row.is_live or change.operation == "update"):
-            data = {**_decode(row.data), **fields}
+        data = fields if row is None else _merged(change, row, fields)
         self._revive_parents(change, data)
         self._put(change, row, data)
         return None
@@ -282,6 +282,13 @@ class Plan:
 def _is_enough(change: Change, fields: Data) -> bool:
     """To make a new row of it."""
     return change.operation == "create" and all(name in fields for name in REQUIRED[change.kind])
+
+
+def _merged(change: Change, row: Row, fields: Data) -> Data:
+    """What the row will hold. Over a dead one a create is something new: nothing of the old data stays."""
+    if not row.is_live and _is_enough(change, fields):
+        return fields
+    return {**_decode(row.data), **fields}
 
 
 def _row(kind: Kind, row_id: int, version: int, data: Data, made_ms: int, now_ms: int) -> Row:

@@ -93,17 +93,49 @@ async def test_a_qos_2_message_is_sent_after_its_commit_and_released_after_the_n
     assert await writer.get(Pubcomp) == Pubcomp(1)
 
 
-async def test_a_qos_2_message_from_the_store_is_known_there_as_sent_before_it_is(house: House) -> None:
+@pytest.mark.parametrize("qos", [1, 2])
+async def test_a_message_from_the_store_is_known_there_as_sent_before_it_is(house: House, qos: int) -> None:
     reader, writer = await house.lasting("r"), await house.client("w", 4)
     await reader.subscribe("t", 2)
     reader.drop()
     for _ in range(3):
-        writer.publish("t", b"", 2)
-    await writer.get_all(Pubrec, 3)
+        writer.publish("t", b"", qos)
+    await writer.get_all(Puback if qos == 1 else Pubrec, 3)
     reader = await house.client("r", clean_start=False)
     packet = await reader.get(Publish)
     page = await house.broker.db.read(reads.session_page, 0)
     assert page.sessions[0].sent >= packet.packet_id
+
+
+@pytest.mark.parametrize("is_stored_first", [False, True])
+@pytest.mark.parametrize("qos", [1, 2])
+async def test_what_was_sent_before_a_crash_comes_again_with_dup(
+    open_house: OpenHouse, qos: int, is_stored_first: bool
+) -> None:
+    async with open_house() as house:
+        clock = house.clock
+        reader, writer = await house.lasting("r", receive_maximum=1), await house.client("w", 4)
+        await reader.subscribe("t", 2)
+        if is_stored_first:
+            reader.drop()
+        for number in range(3):
+            writer.publish("t", b"%d" % number, qos)
+        await writer.get_all(Puback if qos == 1 else Pubrec, 3)
+        if is_stored_first:
+            reader = await house.client("r", clean_start=False, session_expiry=99, receive_maximum=1)
+        first = await reader.get(Publish)
+        reader.say(Puback(first.packet_id) if qos == 1 else Pubrec(first.packet_id))
+        if qos == 2:
+            await reader.get(Pubrel)
+            reader.say(Pubcomp(first.packet_id))
+        second = await reader.get(Publish)  # it waited for the first, in memory
+        assert (second.payload, second.dup) == (b"1", False)
+        await house.broker.journal.drain()
+        await house.crash()
+    async with open_house(clock=clock) as house:
+        reader = await house.client("r", clean_start=False, session_expiry=99)
+        again = await reader.get(Publish)
+        assert (again.payload, again.packet_id, again.dup) == (b"1", second.packet_id, True)
 
 
 async def test_a_repeated_qos_2_message_waits_for_the_commit_of_the_first(house: House) -> None:

@@ -50,13 +50,15 @@ def two(postgresql_stores: PostgresqlStores) -> Two:
     """Two processes; each may have its own way to Redis."""
 
     @asynccontextmanager
-    async def opened(*urls: str, chat: Any = ONLY_BY_PUSH) -> AsyncIterator[list[House]]:
+    async def opened(
+        *urls: str, chat: Any = ONLY_BY_PUSH, timeout_ms: int = 10_000
+    ) -> AsyncIterator[list[House]]:
         async with AsyncExitStack() as stack:
             houses = []
             for url in urls:
                 open_house = OpenHouse(postgresql_stores)
                 house = await stack.enter_async_context(
-                    open_house(chat, redis=Redis(url=url, timeout_ms=500))
+                    open_house(chat, redis=Redis(url=url, timeout_ms=timeout_ms))
                 )
                 houses.append(house)
             await until(lambda: _hears(houses[0], len(urls)))
@@ -263,6 +265,27 @@ async def test_nothing_is_lost_when_redis_dies_in_the_middle_and_comes_back(
         await run_through(houses, die_and_return)
 
 
+async def test_what_was_said_while_redis_was_away_comes_when_it_is_back(
+    two: Two, redis_server: RedisServer
+) -> None:
+    """Nobody says anything after its return, and no look at the heads comes round."""
+    async with two(redis_server.url, redis_server.url) as (one, other):
+        ann, bob = await one.users(2)
+        async with one.phone(ann) as at_ann, other.phone(bob) as at_bob:
+            await at_ann.say(bob, "before")
+            await at_bob.hear_messages(1)
+            redis_server.kill()
+            for number in range(3):
+                await at_ann.say(bob, f"{number}")
+            await at_bob.settled()
+            assert at_bob.bodies == ["before"]
+            told = one.room.cluster._waiting
+            await until(lambda: all(words[0] == "PING" for words in told))  # the pushes have been dropped
+            await asyncio.to_thread(redis_server.start)
+            await at_bob.hear_messages(4)
+            assert at_bob.bodies == ["before", "0", "1", "2"]
+
+
 async def test_nothing_is_lost_when_redis_dies_and_stays_away(two: Two, redis_server: RedisServer) -> None:
     chat = msgspec.structs.replace(QUICK, compare_seconds=0.5)
     async with two(redis_server.url, redis_server.url, chat=chat) as houses:
@@ -298,13 +321,13 @@ async def test_nothing_is_lost_and_nobody_waits_when_redis_is_slow(
     wire = SlowWire(redis_server.port)
     await wire.start()
     try:
-        async with two(wire.url, wire.url) as houses:
+        async with two(wire.url, wire.url, timeout_ms=300) as houses:
 
             async def slow_down() -> None:
-                wire.delay = 3.0
+                wire.delay = 30.0
                 ann, bob = await houses[0].users(2)
                 async with houses[0].phone(ann) as at_ann:
-                    async with asyncio.timeout(2.5):  # not as long as Redis takes for one answer
+                    async with asyncio.timeout(25):  # not as long as Redis takes for one answer
                         for number in range(5):
                             assert (await at_ann.say(bob, f"{number}"))["type"] == "ACK"
                 wire.delay = 0.0

@@ -69,8 +69,13 @@ async def test_a_reply_to_what_is_not_in_this_conversation_is_refused(house: Hou
 async def test_a_new_member_starts_at_the_present(house: House) -> None:
     ann, bob, cid = await house.users(3)
     group = await house.group(ann, bob)
-    async with house.phone(ann) as at_ann, house.phone(cid) as online_before:
+    async with (
+        house.phone(ann) as at_ann,
+        house.phone(bob) as at_bob,
+        house.phone(cid) as online_before,
+    ):
         await at_ann.say_to_group(group, "before")
+        await at_bob.hear_messages(1)  # who is in the group is remembered now
         await house.join(group, cid)
         await house.join(group, bob)  # is in it already
         assert await house.cursor_in(group, cid) == (1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -361,3 +362,19 @@ async def test_names_of_users(sqlite_house: House) -> None:
     async with sqlite_house.http(ann) as http:
         found = await asked(http, "/user/basic", ids=f"{bob}, {ann},5")
         assert {user["userId"]: user["username"] for user in found} == {str(ann): "ann", str(bob): "bob"}
+
+
+async def test_the_document_of_the_api_names_each_address_and_shows_examples(sqlite_house: House) -> None:
+    async with httpx.AsyncClient(base_url=f"http://{sqlite_house.web}") as http:
+        document = (await http.get("/openapi/json")).json()
+    for method, path in sqlite_house.paths:
+        operation = document["paths"][path][method.lower()]
+        assert operation["summary"]
+        assert operation["security"] == [{"token": []}]
+    schemas = document["components"]["schemas"]
+    for name in ("Creating", "Joining", "InGroup", "OfMember", "Muting", "NewCode", "MessageFrame"):
+        (found,) = [
+            schema for full, schema in schemas.items() if full.rpartition("_")[2] == name or full == name
+        ]
+        shown = json.dumps(found)
+        assert '"examples"' in shown or '"enum"' in shown, name

@@ -169,7 +169,7 @@ class Shelf:
             )
 
     def _compare(self, found: Json) -> None:
-        if found["libraryVersion"] != self._truth.version:
+        if found["libraryVersion"] != self._truth.version or not self._truth.is_complete:
             raise Lost(f"{self.name}: version {found['libraryVersion']}, acknowledged {self._truth.version}")
         there = {
             item["serverId"]: (item["entityType"], not item["isDeleted"], item["data"])

@@ -108,6 +108,7 @@ def litestar_alone() -> ASGIApp:
         ("GET", "/query?since=99999999999999999999", None),
         ("GET", "/query", None),
         ("GET", "/query?from_=x&since=1", None),
+        ("GET", f"/query?since=1&from={'x' * 300}", None),
         ("POST", "/pair", b'{"left":1}'),
         ("POST", "/pair/", b'{"left":1,"right":"x","more":[1]}'),
         ("POST", "/pair", b'{"left":"1"}'),

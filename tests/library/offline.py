@@ -76,7 +76,8 @@ class Phone:
             if child.is_live and entity.name in (
                 child.data.get(field) for field in PARENTS.get(child.kind, ())
             ):
-                self._let_go(child, None)
+                # one that was changed may have come from elsewhere, where the server still has it
+                self._let_go(child, "delete" if child.pending else None)
         self._let_go(entity, "delete")
 
     def _let_go(self, entity: Entity, pending: str | None) -> None:
@@ -158,6 +159,8 @@ class Phone:
                 if mine is None:
                     mine = Entity(item["entityType"], f"e{next(_names)}", {}, item["serverId"])
                     self.entities[mine.name] = by_id[item["serverId"]] = mine
+                if item["isDeleted"] and mine.pending == "delete":
+                    mine.pending = None  # somebody else did it
                 if mine.pending is None:
                     mine.data, mine.is_live = self._local_data(item, by_id), not item["isDeleted"]
         self.version = found["libraryVersion"]
@@ -198,9 +201,26 @@ class Truth:
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
         self.version = 0
+        self._heard: list[tuple[Json, Json]] = []
 
     def accept(self, body: Json, answer: Json) -> None:
-        assert body["clientLibraryVersion"] == self.version
+        """Answers may be heard in another order than their pushes were taken in: the versions say which one that was."""
+        self._heard.append((body, answer))
+        while next_ := self._next():
+            self._heard.remove(next_)
+            self._apply(*next_)
+
+    @property
+    def is_complete(self) -> bool:
+        return not self._heard
+
+    def _next(self) -> tuple[Json, Json] | None:
+        here = [each for each in self._heard if each[0]["clientLibraryVersion"] == self.version]
+        return min(
+            here, key=lambda each: each[1]["newLibraryVersion"], default=None
+        )  # what moved nothing first
+
+    def _apply(self, body: Json, answer: Json) -> None:
         named: dict[tuple[str, str], int] = {}
         for kind, array in ARRAYS.items():
             for change in body.get(array, ()):

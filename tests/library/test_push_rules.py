@@ -239,6 +239,22 @@ async def test_what_an_update_does_not_mention_stays_and_null_empties(ann: Devic
     }  # fmt: skip
 
 
+async def test_a_create_that_says_too_little_to_be_new_revives_a_dead_row_as_it_was(ann: Device) -> None:
+    mine = (await ann.push(0, scores=[score("s", "S", composer="c")]))["serverIdMapping"]["S"]
+    await ann.push(1, deletes=[f"score:{mine}"])
+    await ann.push(2, scores=[change("score", "create", mine, "S", {"bpm": 5})])
+    assert (await ann.pull())["scores"][0]["data"] == {"title": "s", "composer": "c", "bpm": 5}
+
+
+async def test_a_create_by_name_over_a_dead_row_has_the_key_of_its_new_data(ann: Device) -> None:
+    ids = (await ann.push(0, scores=[score("s", "S", composer="c"), score("s", "T")]))["serverIdMapping"]
+    await ann.push(2, deletes=[f"score:{ids['S']}"])
+    said = await ann.refused(409, "key_taken", 3, scores=[score("s", "S")])
+    assert said["entityId"] == "S"
+    await ann.push(3, scores=[score("s", "S", composer="d")])
+    assert len((await ann.pull())["deleted"]) == 0
+
+
 async def test_the_checksum_is_what_a_client_computes_from_its_copy(ann: Device) -> None:
     ids = (await ann.push(0, scores=[score("a", "A"), score("b", "B")], setlists=[setlist("l", "L")]))[
         "serverIdMapping"

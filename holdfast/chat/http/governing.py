@@ -40,7 +40,7 @@ TRIES_A_MINUTE = 20  # codes that one user may try
 MOST_AT_CREATION = 500
 _encode = msgspec.json.encode
 
-TextId = Annotated[str, Meta(max_length=19)]
+TextId = Annotated[str, Meta(max_length=19, examples=["7301444405550000"])]
 Code = Annotated[str, Meta(max_length=64, examples=["7KQ2M9XBAC"])]
 
 
