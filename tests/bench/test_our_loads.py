@@ -23,7 +23,9 @@ SECONDS = 60.0
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with holdfast(tmp_path_factory.mktemp("holdfast"), {**chats.LIFTED, **ledgers.LIFTED}) as running:
+    with holdfast(
+        tmp_path_factory.mktemp("holdfast"), {**chats.LIFTED, **ledgers.LIFTED, "chat.auth_seconds": 60}
+    ) as running:
         yield running
 
 
