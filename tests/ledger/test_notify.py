@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import msgspec
 import pytest
 
 from holdfast.errors import HoldfastError
+from holdfast.ledger import notify
+from holdfast.ledger.actions import do
 from holdfast.ledger.model import By, ChangedBill, ChangedBook, NewBill, NewImage
+from holdfast.store import Transaction
 from tests.conftest import OpenStore
 from tests.ledger.house import HOME, LUNCH, new_id
 from tests.ledger.wired import ANN, BOB, CAT, Wired, wired
@@ -163,3 +167,48 @@ async def test_without_the_setting_no_origin_is_told(here: Wired) -> None:
     await here.does(ANN, step, origin="phone")
     (message,) = here.messenger.on("heji/")
     assert "origin" not in message
+
+
+async def test_a_large_batch_is_told_in_pieces_and_in_its_order(
+    here: Wired, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop's other work gets its turn, and nobody hears of a bill before the one that came first."""
+    monkeypatch.setattr(notify, "TOPICS_A_TURN", 7)
+    book = await here.book_of(ANN, BOB, CAT)
+    steps = [
+        here.orders.create_bill(msgspec.convert({**LUNCH, "_id": new_id(), "book_id": book.id}, NewBill))
+        for _ in range(40)
+    ]
+    await here.ledger.batch(by(here, ANN), steps)
+    await asyncio.sleep(0)
+    first = len(here.messenger.told)
+    assert first < 80
+    for _ in range(40):
+        await asyncio.sleep(0)
+    for member in (BOB, CAT):
+        told = [msgspec.json.decode(m["content"])["_id"] for m in here.messenger.on(f"heji/notify/{member}/")]
+        assert told == [step.id for step in steps]
+
+
+async def test_an_answer_is_on_its_way_before_anybody_is_told(here: Wired) -> None:
+    """Commit, then answer, then notify: whoever waits for the write goes on first."""
+    book = await here.book_of(ANN, BOB)
+    step = here.orders.create_bill(msgspec.convert({**LUNCH, "book_id": book.id}, NewBill))
+    await here.ledger.db.write(do, by(here, ANN), step.run)
+    assert here.messenger.told == []
+    await here.settled()
+    assert len(here.messenger.told) == 1
+
+
+async def test_nobody_is_told_of_what_was_undone(here: Wired) -> None:
+    book = await here.book_of(ANN, BOB)
+    step = here.orders.create_bill(msgspec.convert({**LUNCH, "book_id": book.id}, NewBill))
+
+    def fails_late(tx: Transaction) -> None:
+        do(tx, by(here, ANN), step.run)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await here.db.write(fails_late)
+    await here.settled()
+    assert here.messenger.told == []

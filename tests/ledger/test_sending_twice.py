@@ -131,6 +131,10 @@ async def test_joining_leaving_sharing_and_revoking_can_be_sent_twice(home: Hous
     removed = await ann.removes(book, bob)
     assert removed["members"] == [ann.id]
     assert await ann.removes(book, bob) == removed
+    back = await refused(bob, "POST", "/books/join", {"code": code})
+    assert back.why == (404, "unknown_code"), (
+        "whoever is removed cannot come back with the code that he knows"
+    )
     for _ in range(2):
         assert await ann.ok("DELETE", f"/books/{book['_id']}/share") is None
     assert await ann.shares(book) != code

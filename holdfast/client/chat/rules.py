@@ -70,7 +70,7 @@ class Pace:
         """Seconds until one more may go; 0: it goes now, and is counted."""
         self._left = min(self._most, self._left + max(0.0, now - self._at) * self._per_second)
         self._at = now
-        if self._left >= 1:
+        if self._left >= 1 - 1e-9:  # the waited time may have been rounded
             self._left -= 1
             return 0.0
         return (1 - self._left) / self._per_second

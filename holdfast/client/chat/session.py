@@ -104,6 +104,11 @@ class Session:
                     await self._write(Frame(type="PONG"))
                 case "PONG":
                     continue
+                case "AUTH_FAIL":
+                    raise Ended(frame.reason)
+                case "ERROR" if frame.reason in ENDINGS:
+                    # at once: the connection is closed behind it, and that would be all that is heard of it
+                    raise Ended(frame.reason)
                 case _:
                     await self._arrived.put(frame)
 
@@ -135,12 +140,8 @@ class Session:
                 self._done(frame.client_msg_id)
             case "ERROR" if frame.client_msg_id:
                 await self._message_refused(frame)
-            case "ERROR" if not frame.server_msg_id and frame.reason in ENDINGS:
-                raise Ended(frame.reason)
             case "ERROR" if frame.server_msg_id and fate(frame.reason) is Fate.REFUSED:
                 await self._replica.write(partial(_no_revocation, server_msg_id=frame.server_msg_id))
-            case "AUTH_FAIL":
-                raise Ended(frame.reason)
             case kind if kind.startswith("CALL_"):
                 self._news.tell(Signal(kind, encode(frame)))
 

@@ -53,6 +53,9 @@ def _dead(tx: Transaction, kind: str, identity: str, timestamp: int, now_ms: int
 
 
 def _is_news(tx: Transaction, kind: str, identity: str, timestamp: int) -> bool:
+    at = at_cursor(tx)
+    if not at.pulled_ms:
+        return False  # the first pull brings it; of which history a message is cannot be told before
     row = rows.sync_of(tx, kind, identity)
     tombstone = tx.number("SELECT version FROM tombstone WHERE id = ?", identity)
-    return is_newer(timestamp, at_cursor(tx).since, row.version if row else 0, tombstone)
+    return is_newer(timestamp, at.since, row.version if row else 0, tombstone)

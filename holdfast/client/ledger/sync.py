@@ -64,7 +64,7 @@ class LedgerSync:
 
     async def _pull_pages(self, *, at_once: bool) -> int:
         at = await self._replica.read(at_cursor)
-        asked, applied = at.since, 0
+        asked, applied, began_anew = at.since, 0, False
         page = await self._page(at.since, at.epoch, at_once=at_once)
         while True:
             # the next page is on its way while this one is written
@@ -78,8 +78,10 @@ class LedgerSync:
                     following.cancel()
                 raise
             applied += len(page)
+            began_anew = began_anew or page.reset
             if following is None:
-                return applied
+                # a message that came while the reset's first page was on its way may have been swept with the old rows
+                return applied + (await self._pull_pages(at_once=at_once) if began_anew else 0)
             if not kept:  # another process on this replica pulls too: on from where it stands
                 following.cancel()
                 return applied + await self._pull_pages(at_once=at_once)
