@@ -244,6 +244,10 @@ class Admission:
         broker = self._broker
         expiry = self.expiry_of(connect.version, connect.clean_start, connect.session_expiry)
         persistent = expiry != 0
+        if persistent and not broker.limits.may_keep(identity.name):
+            raise Refused(
+                Reason.QUOTA_EXCEEDED, "this user has too many sessions; delete one or use it again"
+            )
         session = Session(
             session_id=broker.next_session_number() if persistent else 0,
             client_id=client_id,

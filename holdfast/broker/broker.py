@@ -297,6 +297,7 @@ class Broker:
         self.sessions_by_id[session.client_id] = session
         if session.persistent:
             self.sessions_by_number[session.id] = session
+            self.limits.keeps(session.name)
 
     def next_session_number(self) -> int:
         self.last_session_number += 1

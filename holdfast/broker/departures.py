@@ -64,6 +64,7 @@ class Departures:
             self._give(session, entry)
         if session.persistent:
             broker.sessions_by_number.pop(session.id, None)
+            broker.limits.ended(session.name)
             broker.journal.ended(session)
             if session.outgoing.holds():
                 broker.leftovers.add(session.id, session.outgoing.sent)

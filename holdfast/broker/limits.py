@@ -1,4 +1,5 @@
-"""How many may connect, and how fast one may send. Who is over a rate is read later, not turned away."""
+"""How many may connect, how many sessions a user may leave here, how fast one may send. Who is over a rate is read
+later, not turned away."""
 
 from __future__ import annotations
 
@@ -46,6 +47,7 @@ class Limits:
         self._broker = broker
         self._settings = broker.settings
         self._addresses: Counter[str] = Counter()
+        self._lasting: Counter[str] = Counter()
 
     def now(self) -> float:
         return self._broker.clock.monotonic()
@@ -72,3 +74,18 @@ class Limits:
         self._addresses[address] -= 1
         if self._addresses[address] <= 0:
             del self._addresses[address]
+
+    # -- sessions that outlive their connections
+
+    def may_keep(self, user: str) -> bool:
+        """Whether another session of this user is taken; those that are there stay, however many they are."""
+        most = self._settings.max_sessions_per_user
+        return not most or self._lasting[user] < most
+
+    def keeps(self, user: str) -> None:
+        self._lasting[user] += 1
+
+    def ended(self, user: str) -> None:
+        self._lasting[user] -= 1
+        if self._lasting[user] <= 0:
+            del self._lasting[user]

@@ -41,6 +41,10 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
     max_connections_per_address: Annotated[
         AtLeastNone, means("connections from one address at the same time; 0 = any number")
     ] = 0
+    max_sessions_per_user: Annotated[
+        AtLeastNone,
+        means("sessions of one user that outlive their connections at the most; 0 = any number"),
+    ] = 10_000
     connect_timeout: Annotated[Seconds, means("seconds in which a new connection has to send CONNECT")] = 10.0
     empty_client_id: Annotated[bool, means("a client may leave its id empty and is given one")] = True
     server_keep_alive: Annotated[

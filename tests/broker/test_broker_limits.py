@@ -118,6 +118,37 @@ async def test_connections_are_limited_in_all_and_for_each_address(open_house: O
         assert [speaker.wire.is_closed for speaker in crowd] == [False] * 3 + [True] * 6
 
 
+@pytest.mark.parametrize("version", [4, 5])
+async def test_a_user_leaves_no_more_sessions_than_allowed(open_house: OpenHouse, version: int) -> None:
+    lasting: dict[str, object] = {"clean_start": False} | ({"session_expiry": 60} if version == 5 else {})
+    async with open_house(settings=Settings(max_sessions_per_user=2)) as house:
+        clock = house.clock
+        first = await house.client("a", version, username="u", **lasting)
+        await house.client("b", version, username="u", **lasting)
+        first.drop()
+        refused = house.speaker(version)
+        refusal = await refused.connect("c", username="u", **lasting)
+        assert refusal.reason == (Reason.QUOTA_EXCEEDED if version == 5 else Reason.SERVER_UNAVAILABLE)
+        assert refused.wire.is_closed
+        assert house.broker.session("c") is None
+        await house.client("a", version, username="u", **lasting)  # its own is there already
+        await house.client("c", version, username="u", clean_start=True)  # and this one leaves nothing
+        await house.client("d", version, username="v", **lasting)
+    async with open_house(settings=Settings(max_sessions_per_user=2), clock=clock) as house:
+        refused = house.speaker(version)
+        assert (await refused.connect("c", username="u", **lasting)).reason == refusal.reason
+        await house.client("a", version, username="u", clean_start=True)  # ends one
+        await house.client("c", version, username="u", **lasting)
+
+
+async def test_a_session_that_is_made_anew_takes_its_own_place(open_house: OpenHouse) -> None:
+    async with open_house(settings=Settings(max_sessions_per_user=1)) as house:
+        for _ in range(3):
+            await house.client("a", username="u", clean_start=True, session_expiry=60)
+        assert await house.broker.delete_session("a")
+        await house.client("b", username="u", session_expiry=60)
+
+
 async def test_who_sends_too_fast_is_read_later(open_house: OpenHouse) -> None:
     async with open_house(settings=Settings(message_rate=100)) as house:
         fast = await house.client("f")
