@@ -81,7 +81,7 @@ class Member(Line):
                 self.acknowledge_all()
 
     def acknowledge_all(self) -> None:
-        if self.received > self._acked:
+        if self.received > self._acked and not self._transport.is_closing():
             self._acked = self.received
             self.acknowledge(decode(self._newest).server_msg_id)
 
@@ -129,10 +129,10 @@ class Crowd:
                         again += 1
                         await asyncio.sleep(random.uniform(*COME_AGAIN_SECONDS))
                     else:
-                        self._members.append(member)
                         return member
 
         new = await asyncio.gather(*map(one, asked.logins))
+        self._members += new  # in the order of their logins: `Say` names them by it
         ready = time.perf_counter() - start
         deadline = start + asked.seconds
         while sum(member.received for member in new) < asked.backlog * len(new):

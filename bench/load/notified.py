@@ -23,7 +23,7 @@ from bench.load.login import Login
 from bench.load.post import ID_LENGTH, Ids
 from bench.scenario import Values
 
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 60.0
 _PUBLISH, _CONNACK, _SUBACK = 3, 2, 9
 
 

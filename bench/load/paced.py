@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from bench.load.post import ID, ID_LENGTH, Ids, Post
 
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 60.0
 Make = Callable[[int, float], bytes]
 
 

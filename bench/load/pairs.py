@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from bench.load.paced import summary
 from bench.scenario import Values
 
-GRACE_SECONDS = 30.0
+GRACE_SECONDS = 120.0
 TICK_SECONDS = 0.001
 MOST_UNDER_WAY = 32
 """At a pace: no server has to take more than so many of one sender at once; what is due meanwhile waits, and is late."""

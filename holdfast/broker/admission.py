@@ -85,7 +85,7 @@ class Admission:
     async def _admit(self, peer: Peer, connect: Connect) -> None:
         try:
             admitted = await self._session_for(peer, connect)
-            if admitted.is_on_disk_first and not await self._broker.journal.settled():
+            if admitted.is_on_disk_first and not await self._is_on_disk(admitted):
                 raise Refused(Reason.SERVER_UNAVAILABLE)
             if admitted.session.connection is not peer:
                 return  # taken over, kicked or gone in between
@@ -102,6 +102,11 @@ class Admission:
         except Exception:
             log.exception("client_not_admitted")
             peer.refuse(Reason.UNSPECIFIED)
+
+    async def _is_on_disk(self, admitted: Admitted) -> bool:
+        """The queue of a session that goes on is read back: whatever happened to it has to be in the store."""
+        journal = self._broker.journal
+        return await (journal.written() if admitted.resumed else journal.settled())
 
     async def _session_for(self, peer: Peer, connect: Connect) -> Admitted:
         self._speaks(connect)

@@ -129,7 +129,7 @@ async def queue_of(broker: Broker, session: Session, limit: int) -> list[QueuedI
         for entry in here
     ]
     if outgoing.spilled and len(found) < limit:
-        await broker.journal.settled()
+        await broker.journal.written()
         part, _ = await broker.db.read(
             reads.queue_part, session.id, outgoing.loaded, limit - len(found), WINDOW_BYTES
         )

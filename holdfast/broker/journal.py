@@ -120,7 +120,10 @@ class Journal:
         self._touch()
 
     def released(self, entry: Entry) -> None:
+        """The client has it; until that is on disk, it is not told so, also where it waits to be sent again."""
         self.batch.released.append((entry.session.id, entry.number))
+        if not self.relaxed:
+            entry.hold = self.batch.number
         self._touch()
 
     def will_send(self, session: Session, number: int) -> int:
@@ -200,20 +203,32 @@ class Journal:
             latest.calls.append(function)
 
     async def settled(self) -> bool:
-        """Waits until everything that happened so far is on disk; False when it may not be."""
+        """Waits until everything that happened so far is on disk; False when it may not be. With relaxed durability
+        nobody waits for that."""
+        return True if self.relaxed else await self.written()
+
+    async def written(self) -> bool:
+        """The same with any durability: for whoever reads back from the store what happened in memory."""
+        latest = self._unwritten()
+        if latest is None:
+            return True
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
         def done(committed: bool) -> None:
             if not future.done():
                 future.set_result(committed)
 
-        self.call(done)
-        self.turn()
+        latest.calls.append(done)
+        if self.relaxed and self._writing is None:
+            self._begin()
+        else:
+            self.turn()
         return await future
 
     def _latest(self) -> Batch | None:
-        if self.relaxed:
-            return None
+        return None if self.relaxed else self._unwritten()
+
+    def _unwritten(self) -> Batch | None:
         return self.batch if self.batch.dirty else self._writing
 
     @property

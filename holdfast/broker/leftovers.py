@@ -66,7 +66,7 @@ class Leftovers:
         await broker.db.write_in_turns(purge, session_id)
 
     async def _settle(self) -> None:
-        if not await self._broker.journal.settled():
+        if not await self._broker.journal.written():
             raise OutcomeUnknown
 
     def _give(self, session_id: int, stored: StoredMessage) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from litestar import Router
@@ -26,9 +25,6 @@ from holdfast.metrics import Metrics
 from holdfast.service import Service
 from holdfast.settings import Settings
 from holdfast.store import Database
-
-HEARD_AT_ONCE = 64
-"""Messages that rooms are busy with at the same time: as many as share a commit."""
 
 log = get_logger("broker")
 
@@ -54,7 +50,6 @@ class BrokerRoom(Service):
         self._operator = Operator(self.broker)
         self._local_door = LocalDoor(folder, self._operator)
         self._heard: list[tuple[str, Listener]] = []
-        self._listening = asyncio.Semaphore(HEARD_AT_ONCE)
         self._started = False
 
     # -- for the other rooms
@@ -79,8 +74,7 @@ class BrokerRoom(Service):
     def _for_room(self, listener: Listener) -> BrokerListener:
         async def hear(message: Received) -> None:
             user_id = int(message.user) if message.user.isdecimal() else None
-            async with self._listening:
-                await listener(Heard(message.topic, message.payload, user_id))
+            await listener(Heard(message.topic, message.payload, user_id))
 
         return hear
 

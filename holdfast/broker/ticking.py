@@ -114,6 +114,6 @@ class Ticking:
                 session.outgoing.size -= size
                 broker.counters.expired_messages += 1
                 swept += 1
-            if swept == before or not await broker.journal.settled():
+            if swept == before or not await broker.journal.written():
                 break
         return swept

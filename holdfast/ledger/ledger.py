@@ -8,7 +8,7 @@ from typing import TypeVar, cast
 from holdfast import feed
 from holdfast.blobs import BlobRoom
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, OutcomeUnknown
+from holdfast.errors import HoldfastError, OutcomeUnknown, VersionConflict
 from holdfast.feed import Ask, Checksum
 from holdfast.http.idempotency import Key, once
 from holdfast.ids import IdMaker, XidMaker
@@ -55,14 +55,22 @@ class Ledger:
 
     async def write(self, by: By, step: Step[S], kind: type[S], key: Key | None = None) -> S:
         """`kind`: of what is answered; `key`: the request's `Idempotency-Key`, if it makes something without an id."""
-        if key is None and step.entity == "bill":
-            done = cast("S", await self.db.write_together(batch.together, (by, step)))
-        elif key is None:
-            done = await self.db.write(do, by, step.run)
-        else:
-            done = await self.db.write(_do_once, key, kind, by, step)
+        try:
+            done = await self._written(by, step, kind, key)
+        except VersionConflict:
+            log.warning("version_conflict", entity=step.entity, id=step.id)
+            raise
         self.metrics.wrote(step.entity)
+        if isinstance(done, Gone):
+            log.debug("deleted", entity=step.entity, id=step.id)
         return done
+
+    async def _written(self, by: By, step: Step[S], kind: type[S], key: Key | None) -> S:
+        if key is not None:
+            return await self.db.write(_do_once, key, kind, by, step)
+        if step.entity == "bill":
+            return cast("S", await self.db.write_together(batch.together, (by, step)))
+        return await self.db.write(do, by, step.run)
 
     async def batch(self, by: By, asked: Sequence[Step[Shown] | HoldfastError]) -> list[Outcome]:
         write = self.db.write_alone if len(asked) >= HEAVY else self.db.write

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import apsw
 import pytest
 
+from holdfast.broker.packets import Pingreq, Pingresp, Publish
 from tests.acceptance.mosquitto_tools import Tools
 from tests.acceptance.mqtt_server import Broker, broker
 from tests.broker.client import Client
@@ -70,6 +71,7 @@ async def test_a_filter_that_was_taken_back_stays_taken_back(broker: Broker) -> 
     await tools.publish("test/a", "no", "-q", "1")
     await tools.publish("home/a/b", "yes", "-q", "1")
     assert await tools.subscribe("-t", "home/#", *KEPT, "-C", "1", "-v") == ["home/a/b yes"]
+    await everything_is_on_disk(broker, "home/a/b", b"yes")
     await broker.killed_and_started()
     tools = Tools(broker.address)
     await tools.publish("test/a", "no", "-q", "1")
@@ -80,6 +82,19 @@ async def test_a_filter_that_was_taken_back_stays_taken_back(broker: Broker) -> 
     broker.server.terminate()
     await broker.server.gone()
     assert rows(broker, "SELECT filter FROM broker_subscription") == [("home/#",)]
+
+
+async def everything_is_on_disk(broker: Broker, topic: str, payload: bytes) -> None:
+    """Also the last PUBACK of client1, which nothing answers: what is committed later stands behind it."""
+    async with await Client.connected(broker.address, "client1", 4, clean=False, present=True) as client:
+        await client.send(Pingreq())
+        came = await client.next()
+        if isinstance(came, Publish):  # its PUBACK was not read when the connection ended
+            assert (came.topic, came.payload, came.dup) == (topic, payload, True)
+            await client.acknowledge(came)
+            came = await client.next()
+        assert came == Pingresp()
+        await client.publish("mark", b"1", 1, retain=True)
 
 
 async def test_a_message_is_skipped_for_who_is_away_and_not_kept_at_qos_0(broker: Broker) -> None:

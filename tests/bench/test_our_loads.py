@@ -23,7 +23,9 @@ SECONDS = 60.0
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with holdfast(tmp_path_factory.mktemp("holdfast"), {**chats.LIFTED, **ledgers.LIFTED}) as running:
+    with holdfast(
+        tmp_path_factory.mktemp("holdfast"), {**chats.LIFTED, **ledgers.LIFTED, "chat.auth_seconds": 60}
+    ) as running:
         yield running
 
 
@@ -97,6 +99,16 @@ def test_a_group_hears_what_is_said_and_who_was_away_hears_it_later(server: Serv
         crowd.ask(Leave(), dict[str, float], SECONDS)
         late = crowd.ask(Come(address, members[3:], backlog=int(said["messages"])), dict[str, float], SECONDS)
         assert (late["lacking"], late["twice"]) == (0, 0)
+
+
+def test_members_are_known_by_the_order_of_their_logins(server: Server, tmp_path: Path) -> None:
+    speakers = logins(server, 12, "speaks")
+    groups = [chats.new_group(server, [speaker]) for speaker in speakers]
+    with talker("bench.load.crowd", tmp_path / "log") as crowd:
+        crowd.ask(Come(server.addresses["ws"], speakers), dict[str, float], SECONDS)
+        for number, group in enumerate(groups):  # nobody else may speak in it
+            said = crowd.ask(Say(number, group, 0, count=3), dict[str, float], SECONDS)
+            assert said["messages"] == 3
 
 
 def test_whom_the_making_of_a_group_has_no_room_for_joins_it(

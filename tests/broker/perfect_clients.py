@@ -35,12 +35,19 @@ class PerfectClient:
         self.has_session = False
         self.inbox: deque[Packet] = deque()
         self.outbox: deque[Packet] = deque()
+        self.receive_maximum = 65_535
 
     def connect(self, house: House) -> None:
         self.cut()
         self.speaker = house.speaker(self.version)
         self.speaker.say(
-            Connect(version=self.version, client_id=self.name, clean_start=False, session_expiry=FOR_EVER)
+            Connect(
+                version=self.version,
+                client_id=self.name,
+                clean_start=False,
+                session_expiry=FOR_EVER,
+                receive_maximum=self.receive_maximum,
+            )
         )
 
     def cut(self) -> None:
@@ -136,8 +143,13 @@ class Publisher(PerfectClient):
 
 
 class Subscriber(PerfectClient):
-    def __init__(self, name: str, pattern: str, qos: int, version: int = 5) -> None:
+    """`is_eager`: when it is back it says at once what it has got already, and takes one message less at a time."""
+
+    def __init__(
+        self, name: str, pattern: str, qos: int, version: int = 5, *, is_eager: bool = False
+    ) -> None:
         super().__init__(name, version)
+        self.is_eager = is_eager
         self.pattern = pattern
         self.qos = qos
         self.held: set[int] = set()
@@ -147,6 +159,9 @@ class Subscriber(PerfectClient):
     def let_in(self, *, session_present: bool) -> None:
         if not self.is_subscribed:
             self.outbox.append(Subscribe(1, (Subscription(self.pattern, self.qos),)))
+        if self.is_eager:
+            self.outbox += [Pubrec(packet_id) for packet_id in sorted(self.held)]
+            self.receive_maximum = self.receive_maximum - 1 if 1 < self.receive_maximum <= 3 else 3
 
     def handle(self, packet: Packet) -> None:
         match packet:

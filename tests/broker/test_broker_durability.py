@@ -138,6 +138,26 @@ async def test_what_was_sent_before_a_crash_comes_again_with_dup(
         assert (again.payload, again.packet_id, again.dup) == (b"1", second.packet_id, True)
 
 
+async def test_a_message_that_is_received_before_it_was_sent_again_is_released_after_its_commit(
+    house: House,
+) -> None:
+    """Otherwise a crash in between brings it again to a client that has forgotten its packet id."""
+    reader, writer = await house.lasting("r", receive_maximum=2), await house.client("w")
+    await reader.subscribe("t", 2)
+    writer.publish("t", b"1", 2)
+    writer.publish("t", b"2", 2)
+    await reader.get_all(Publish, 2)
+    reader.drop()
+    reader = await house.client("r", clean_start=False, session_expiry=99, receive_maximum=1)
+    assert (await reader.get(Publish)).dup
+    reader.say(Pubrec(1))
+    await reader.get(Pubrel)
+    async with held_commits(house.broker.db):
+        reader.say(Pubrec(2), Pubcomp(1))  # it knows the second one, which waits for the first
+        await reader.nothing()
+    assert (await reader.get(Pubrel)).packet_id == 2
+
+
 async def test_a_repeated_qos_2_message_waits_for_the_commit_of_the_first(house: House) -> None:
     writer = await house.lasting("w")
     async with held_commits(house.broker.db):
@@ -264,6 +284,40 @@ async def test_relaxed_durability_acknowledges_at_once_and_writes_soon(open_hous
     async with open_house(clock=clock) as house:
         reader = await house.client("r", clean_start=False)
         assert len(await reader.get_all(Publish, 2)) == 2
+
+
+@pytest.mark.parametrize("is_taken_over", [False, True])
+async def test_with_relaxed_durability_a_client_that_is_back_at_once_gets_nothing_twice(
+    open_house: OpenHouse, is_taken_over: bool
+) -> None:
+    async with open_house(settings=Settings(durability="relaxed")) as house:
+        reader, writer = await house.lasting("r"), await house.client("w")
+        await reader.subscribe("t", 2)
+        for number in range(3):
+            writer.publish("t", b"%d" % number, 2)
+        await reader.get_all(Publish, 3)
+        await house.broker.journal.drain()
+        reader.say(Pubrec(2))
+        await reader.get(Pubrel)
+        reader.say(Pubcomp(2))
+        if not is_taken_over:
+            reader.drop()
+        reader = await house.client("r", clean_start=False, session_expiry=99)
+        assert [packet.payload for packet in await reader.get_all(Publish, 2)] == [b"0", b"2"]
+
+
+async def test_with_relaxed_durability_a_client_that_is_back_at_once_gets_what_waited_for_it(
+    open_house: OpenHouse,
+) -> None:
+    async with open_house(settings=Settings(durability="relaxed")) as house:
+        reader, writer = await house.lasting("r", receive_maximum=1), await house.client("w")
+        await reader.subscribe("t", 2)
+        for number in range(3):
+            writer.publish("t", b"%d" % number, 1 + number % 2)
+        await reader.get(Publish)
+        reader.drop()
+        reader = await house.client("r", clean_start=False, session_expiry=99)
+        assert [packet.payload for packet in await reader.get_all(Publish, 3)] == [b"0", b"1", b"2"]
 
 
 async def test_a_payload_is_stored_once_however_many_queues_hold_it(house: House) -> None:

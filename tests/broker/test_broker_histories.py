@@ -236,7 +236,11 @@ def test_nothing_acknowledged_is_lost_or_doubled_whatever_happens(
 ) -> None:
     """`window` is how many messages of a queue stay in memory: with 3, most are read back from the store."""
     with tempfile.TemporaryDirectory(prefix="holdfast-history-") as folder, small_window(window):
-        subscribers = [Subscriber("s", "t/#", 2), Subscriber("u", "t/+", 1, 4)]
+        subscribers = [
+            Subscriber("s", "t/#", 2),
+            Subscriber("u", "t/+", 1, 4),
+            Subscriber("e", "t/#", 2, is_eager=True),
+        ]
         asyncio.run(
             play(Path(folder), steps, Settings(max_inflight=max_inflight), subscribers, History.judge)
         )
@@ -248,5 +252,5 @@ def test_those_who_share_a_subscription_lose_and_double_nothing_either(
     steps: list[tuple[str, int]], max_inflight: int, window: int
 ) -> None:
     with tempfile.TemporaryDirectory(prefix="holdfast-history-") as folder, small_window(window):
-        crew = [Subscriber(name, "$share/crew/t/#", 2) for name in ("s", "u", "v")]
+        crew = [Subscriber(name, "$share/crew/t/#", 2, is_eager=name == "u") for name in ("s", "u", "v")]
         asyncio.run(play(Path(folder), steps, Settings(max_inflight=max_inflight), crew, History.judge_crew))

@@ -45,7 +45,7 @@ _group_ids = count(10**15)
 _names = count(1)
 _far_ids = count(10**16, 1_000)
 # (no look at the heads comes to the rescue of a push that was forgotten)
-QUICK = Chat(rate=PLENTY, ack_batch_ms=5, compare_seconds=3_600.0)
+QUICK = Chat(rate=PLENTY, ack_batch_ms=5, compare_seconds=3_600.0, auth_seconds=60.0)
 
 
 class House:
@@ -133,7 +133,7 @@ class House:
         return await self.db.read(lambda view: list(problems(view)))
 
 
-async def until(true: Callable[[], Any], seconds: float = 20.0) -> None:
+async def until(true: Callable[[], Any], seconds: float = 40.0) -> None:
     """Waits for a condition; an awaitable one is asked again and again."""
     async with asyncio.timeout(seconds):
         while True:

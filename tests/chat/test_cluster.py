@@ -50,13 +50,15 @@ def two(postgresql_stores: PostgresqlStores) -> Two:
     """Two processes; each may have its own way to Redis."""
 
     @asynccontextmanager
-    async def opened(*urls: str, chat: Any = ONLY_BY_PUSH) -> AsyncIterator[list[House]]:
+    async def opened(
+        *urls: str, chat: Any = ONLY_BY_PUSH, timeout_ms: int = 10_000
+    ) -> AsyncIterator[list[House]]:
         async with AsyncExitStack() as stack:
             houses = []
             for url in urls:
                 open_house = OpenHouse(postgresql_stores)
                 house = await stack.enter_async_context(
-                    open_house(chat, redis=Redis(url=url, timeout_ms=500))
+                    open_house(chat, redis=Redis(url=url, timeout_ms=timeout_ms))
                 )
                 houses.append(house)
             await until(lambda: _hears(houses[0], len(urls)))
@@ -319,13 +321,13 @@ async def test_nothing_is_lost_and_nobody_waits_when_redis_is_slow(
     wire = SlowWire(redis_server.port)
     await wire.start()
     try:
-        async with two(wire.url, wire.url) as houses:
+        async with two(wire.url, wire.url, timeout_ms=300) as houses:
 
             async def slow_down() -> None:
-                wire.delay = 3.0
+                wire.delay = 30.0
                 ann, bob = await houses[0].users(2)
                 async with houses[0].phone(ann) as at_ann:
-                    async with asyncio.timeout(2.5):  # not as long as Redis takes for one answer
+                    async with asyncio.timeout(25):  # not as long as Redis takes for one answer
                         for number in range(5):
                             assert (await at_ann.say(bob, f"{number}"))["type"] == "ACK"
                 wire.delay = 0.0

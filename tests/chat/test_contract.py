@@ -59,7 +59,7 @@ def test_each_reason_stands_on_the_page_beside_what_it_does() -> None:
 
 async def test_each_frame_of_the_server_is_sent_as_the_page_shows_it(sqlite_open: OpenHouse) -> None:
     heard: list[dict[str, Any]] = []
-    chat = msgspec.structs.replace(QUICK, ping_seconds=1.0, ring_seconds=0.5)
+    chat = msgspec.structs.replace(QUICK, ping_seconds=1.0, ring_seconds=4.0)
     async with sqlite_open(chat) as house:
         ann, bob, cid = await house.users(3)
         group = await house.group(ann, bob)

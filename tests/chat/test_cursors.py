@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,7 +15,7 @@ from holdfast.store import Query
 from tests.chat.conftest import QUICK, House, OpenHouse, until
 from tests.chat.obstacle import Obstacle
 
-LAZY = msgspec.structs.replace(QUICK, ack_batch_ms=1_000)
+LAZY = msgspec.structs.replace(QUICK, ack_batch_ms=3_600_000)  # no batch ends by itself
 AUDIT = Query(
     tuple[int, int, str],
     "SELECT user_id, ack_type, device_id FROM message_ack ORDER BY message, ack_type, user_id",
@@ -104,11 +102,8 @@ async def test_a_batch_waits_for_more_and_a_disconnect_writes_it(open_house: Ope
                 await at_bob.ack(message)
             await at_bob.settled()
             assert await house.cursor_of(bob, ann) == (0, 0)
-            loop = asyncio.get_running_loop()
-            left = loop.time()
             at_bob.cut()
             await until(lambda: _cursor(house, bob, ann, (20, 0)))
-            assert loop.time() - left < 0.9, "not after the second that a batch may take"
 
 
 async def _cursor(house: House, user: int, peer: int, cursors: tuple[int, int]) -> bool:

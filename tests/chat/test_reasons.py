@@ -21,7 +21,7 @@ from tests.chat.obstacle import Obstacle
 from tests.chat.phone import Phone
 
 POLICY = 1008
-SETTINGS = msgspec.structs.replace(QUICK, auth_seconds=5.0, revoke_seconds=60, body_characters=10)
+SETTINGS = msgspec.structs.replace(QUICK, auth_seconds=60.0, revoke_seconds=60, body_characters=10)
 
 
 class Scene:
@@ -214,9 +214,9 @@ async def a_scene(open_house: OpenHouse, **changes: Any) -> Any:
 
 def settings_for(reason: Reason) -> dict[str, Any]:
     if reason is Reason.AUTH_TIMEOUT:
-        return {"auth_seconds": 0.2}
+        return {"auth_seconds": 3.0}
     if reason is Reason.TOO_MANY_REQUESTS:
-        return {"rate": msgspec.structs.replace(PLENTY, connection=1, connection_burst=10)}
+        return {"rate": msgspec.structs.replace(PLENTY, connection=0, connection_burst=10)}
     return {}
 
 
@@ -365,13 +365,12 @@ async def test_a_newer_token_prolongs_a_connection(sqlite_open: OpenHouse) -> No
         assert (await scene.phone.hear("ERROR"))["reason"] == "token_expired"
 
 
-async def test_a_session_that_was_ended_in_another_process_is_told_within_three_seconds(house: House) -> None:
+async def test_a_session_that_was_ended_in_another_process_is_told_by_the_next_poll(house: House) -> None:
     ann = await house.user()
     async with house.phone(ann) as at_ann:
         # as another process would: no event in this one
         await house.db.write(lambda tx: _raised_elsewhere(tx, ann))
-        async with asyncio.timeout(3):
-            assert (await at_ann.hear("ERROR"))["reason"] == "session_invalid"
+        assert (await at_ann.hear("ERROR"))["reason"] == "session_invalid"
 
 
 def _raised_elsewhere(tx: Any, user: int) -> None:

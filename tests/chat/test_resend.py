@@ -113,7 +113,10 @@ async def test_a_client_that_acknowledges_nothing_still_gets_all_of_it(
             assert len(await at_bob.hear_messages(501)) == 501
 
 
-async def test_the_window_bounds_what_is_written_and_not_acknowledged(open_house: OpenHouse) -> None:
+async def test_the_window_bounds_what_is_written_and_not_acknowledged(
+    open_house: OpenHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resending, "PATIENCE", 3_600.0)
     async with open_house(msgspec.structs.replace(QUICK, window=50)) as house:
         ann, bob = await house.users(2)
         await write_backlog(house, ann, bob, 500)

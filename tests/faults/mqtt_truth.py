@@ -53,6 +53,8 @@ class Stream(msgspec.Struct):
     """What one subscriber got of one publisher's messages to one topic."""
 
     seen: set[int] = msgspec.field(default_factory=set)
+    open: set[int] = msgspec.field(default_factory=set)
+    """Of what is settled: what might have come, had not, and so may come later."""
     last: int = 0
 
 
@@ -82,6 +84,9 @@ class Listener:
         message = self._truth.sent.get((publisher, topic, number))
         stream = self._streams[publisher, topic]
         which = f"message {number} of {publisher} to {topic} at QoS {qos}"
+        if number in stream.open:
+            stream.open.remove(number)
+            return
         if number <= self._truth.floor(publisher, topic) or number in stream.seen:
             if qos == 2:
                 raise Lost(f"{self.name} got {which} twice")
@@ -110,7 +115,14 @@ class Listener:
         ]
 
     def settle(self) -> None:
-        """Everything sent so far has been decided."""
+        """Everything sent so far has been decided, but for what was sent while a subscription came or went: that may
+        lie in the queue still, behind what had to arrive."""
+        for topic in self._truth.topics:
+            covers = self.covering(topic)
+            for message in self._truth.by_topic[topic] if covers else ():
+                stream = self._streams[message.publisher, topic]
+                if message.number not in stream.seen and any(cover.perhaps(message) for cover in covers):
+                    stream.open.add(message.number)
         for stream in self._streams.values():
             stream.seen.clear()
         for topic_filter, covers in self.covers.items():

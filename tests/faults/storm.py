@@ -71,6 +71,7 @@ class Storm:
         postgresql: Postgresql | None = None,
         load_seconds: float = 0.8,
         is_ready: Callable[[Doors], Awaitable[bool]] = ready_by_http,
+        moments: Sequence[Moment] | None = None,
     ) -> None:
         self._server = server
         self._operations = operations
@@ -79,6 +80,7 @@ class Storm:
         self._postgresql = postgresql
         self._load_seconds = load_seconds
         self._is_ready = is_ready
+        self._moments = moments or (WITH_POSTGRESQL if postgresql else WITHOUT_POSTGRESQL)
         self._start_seconds = 1.0
         self._open_seconds = 0.1
         self._kills: dict[str, int] = {}
@@ -100,7 +102,7 @@ class Storm:
 
     def _one_round(self) -> list[Moment]:
         """Each moment once, in random order: a small storm has seen them all too."""
-        moments = list(WITH_POSTGRESQL if self._postgresql else WITHOUT_POSTGRESQL)
+        moments = list(self._moments)
         self._random.shuffle(moments)
         return moments
 

@@ -76,7 +76,8 @@ class Phone:
             if child.is_live and entity.name in (
                 child.data.get(field) for field in PARENTS.get(child.kind, ())
             ):
-                self._let_go(child, None)
+                # one that was changed may have come from elsewhere, where the server still has it
+                self._let_go(child, "delete" if child.pending else None)
         self._let_go(entity, "delete")
 
     def _let_go(self, entity: Entity, pending: str | None) -> None:

@@ -100,7 +100,8 @@ async def test_without_being_required_a_certificate_may_be_missing_but_not_false
 async def is_refused(dial: Dial, port: int, context: ssl.SSLContext) -> bool:
     try:
         reader, _writer = await dial(port, ssl=context)
-        return await reader.read() == b""  # TLS 1.3 tells the client after its own handshake has ended
+        async with asyncio.timeout(20):
+            return await reader.read() == b""  # TLS 1.3 tells the client after its own handshake has ended
     except (ssl.SSLError, ConnectionError):
         return True
 

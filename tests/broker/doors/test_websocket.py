@@ -157,7 +157,7 @@ async def test_a_text_frame_closes(open_house: OpenHouse) -> None:
         guest = await house.guest()
         await client.send("text")
         with pytest.raises(ConnectionClosed) as closed:
-            await client.recv()
+            await asyncio.wait_for(client.recv(), 20)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1003
     await guest.lost.wait()
