@@ -46,12 +46,14 @@ class Reachability:
         self.online: bool | None = None
         self.failures = 0
         self.not_before = 0.0
+        self.asked_until = 0.0
+        """The server wants nothing before: what a person asks in between may go, and changes nothing about it."""
         self.turn = 0
         """Counts the changes of mind: a failure of a request that began in an earlier turn says nothing new."""
 
     def wait(self, now: float) -> float:
         """Seconds until a request may go."""
-        return max(0.0, self.not_before - now)
+        return max(0.0, self.not_before - now, self.asked_until - now)
 
     @property
     def alone(self) -> bool:
@@ -80,10 +82,9 @@ class Reachability:
         self.turn += 1
         self.online = True
         self.failures += 1
-        delay = self._backoff.delay(self.failures, draw)
+        self.not_before = now + self._backoff.delay(self.failures, draw)
         if seconds is not None:
-            delay = max(delay, self._backoff.after_asked(seconds, draw))
-        self.not_before = now + delay
+            self.asked_until = now + self._backoff.after_asked(seconds, draw)
 
     def network_returned(self) -> None:
         """The system says that there is a network again: the next request may go at once."""

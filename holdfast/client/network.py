@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from holdfast.client.backoff import USUAL, Backoff, Reachability
-from holdfast.client.errors import Busy, Unanswered
+from holdfast.client.errors import Busy, Refused, Unanswered
 from holdfast.client.timing import Timing, first_of
 
 
@@ -47,6 +47,9 @@ class Network:
         except Unanswered:
             now, draw = self._timing.monotonic(), self._timing.draw()
             self._move(partial(self._state.unanswered, now, draw, turn))
+            raise
+        except Refused:
+            self._move(self._state.answered)  # a no is an answer
             raise
         else:
             self._move(self._state.answered)

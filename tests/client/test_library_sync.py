@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -180,10 +181,13 @@ async def test_a_push_whose_answer_was_lost_is_sent_again_as_it_was(world: World
     ann = await world.person("ann")
     await ann.library.refresh()
     ask, lost = ann._http.ask, 0
+    pushes: list[tuple[object, object]] = []
 
-    async def lose_the_first_answer(method: str, path: str, **how: object) -> object:
+    async def lose_the_first_answer(method: str, path: str, **how: Any) -> object:
         nonlocal lost
-        answer = await ask(method, path, **how)  # type: ignore[arg-type]
+        if path == "/library/push":
+            pushes.append((how["headers"]["Idempotency-Key"], how["body"]))
+        answer = await ask(method, path, **how)
         if path == "/library/push" and not lost:
             lost += 1
             raise Offline
@@ -196,6 +200,8 @@ async def test_a_push_whose_answer_was_lost_is_sent_again_as_it_was(world: World
     await ann.library.change_score(score.id, bpm=61)  # meanwhile
     assert (await ann.library.score(score.id)).state == CHANGED or lost
     await ann.library.refresh()
+    assert len(pushes) == 3  # the first one, the same once more, and the edit
+    assert pushes[0] == pushes[1]
     other = await world.person("ann", device="2")
     await other.library.refresh()
     assert [each.bpm for each in await other.library.scores()] == [61]
