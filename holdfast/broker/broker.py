@@ -48,6 +48,7 @@ from holdfast.broker.transport import Transport
 from holdfast.broker.turns import Turns
 from holdfast.broker.wills import Testator, Wills
 from holdfast.clock import Clock
+from holdfast.errors import CannotStart
 from holdfast.log import get_logger
 from holdfast.metrics import Metrics
 from holdfast.settings import Broker as BrokerSettings
@@ -114,7 +115,14 @@ class Broker:
     # -- its life
 
     async def start(self) -> None:
-        """Reads the store (migrated with the room "broker") and begins to tick. No door is open yet."""
+        """Reads the store (migrated with the room "broker") and begins to tick. No door is open yet.
+
+        Sessions live in one process: raises `CannotStart` when another one serves them from the same PostgreSQL."""
+        if not await self.db.claim("MQTT"):
+            raise CannotStart(
+                "another holdfast serves MQTT from this PostgreSQL: stop it, or start this one without MQTT"
+                " (--mqtt '' --mqtt-ws '')"
+            )
         self.turns.start(asyncio.get_running_loop(), self.delivery.pump, self.journal.turn)
         await begin(self)
         await self.sweep()

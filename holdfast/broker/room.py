@@ -1,4 +1,8 @@
-"""The broker inside `holdfast serve`: its identities are our users, its store is the app's; rooms' `Messenger`."""
+"""The broker inside `holdfast serve`: its identities are our users, its store is the app's; rooms' `Messenger`.
+
+Without any MQTT door it does not run here: another process may serve MQTT from the same PostgreSQL, and nobody is told
+of what is written through this one (a push is a wake-up; who pulls gets it).
+"""
 
 from __future__ import annotations
 
@@ -85,15 +89,17 @@ class BrokerRoom(Service):
         return self._doors.addresses
 
     def routers(self) -> Sequence[Router]:
-        return (http.router(self._operator),)
+        return (http.router(self._operator),) if self._doors.are_wanted else ()
 
     def chores(self) -> Sequence[Chore]:
-        return (Chore("mqtt", self._sweep_interval, self.broker.sweep),)
+        return (Chore("mqtt", self._sweep_interval, self.broker.sweep),) if self._doors.are_wanted else ()
 
     def bind(self) -> None:
         self._doors.bind()
 
     async def start(self) -> None:
+        if not self._doors.are_wanted:
+            return
         self._hooks.sessions = self._accounts.sessions
         for topic_filter, listener in self._heard:
             self.broker.listen(topic_filter, self._for_room(listener), takes=True)

@@ -50,6 +50,11 @@ class Database(ABC):
     async def stop(self) -> None:
         """Takes no new work, finishes what was taken, closes."""
 
+    async def claim(self, name: str) -> bool:
+        """From now on this process alone does what `name` says, as long as the store is open; False when another
+        process that shares the store does it. (The folder of an SQLite store has one process anyway.)"""
+        return True
+
     @property
     @abstractmethod
     def trouble(self) -> str | None:

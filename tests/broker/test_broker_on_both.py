@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from holdfast.broker import check
 from holdfast.broker.packets import MessageProperties, Puback, Pubcomp, Publish, Pubrec, Pubrel, Will
 from holdfast.broker.session import WINDOW
 from holdfast.clock import ManualClock
+from holdfast.errors import CannotStart
 from holdfast.settings import Broker as Settings
+from holdfast.store.postgresql import claims
 from tests.broker.speaking import migrations, running
 from tests.conftest import OpenStore
+from tests.servers.stores import PostgresqlStores
 
 
 async def test_what_lasts_lasts_over_a_restart_and_a_crash(open_store: OpenStore) -> None:
@@ -97,3 +102,17 @@ async def test_a_deleted_session_leaves_nothing(open_store: OpenStore) -> None:
         await house.broker.leftovers.done()
         assert await db.read(lambda view: list(check.problems(view))) == []
         assert await house.broker.queue("r") == []
+
+
+async def test_only_one_process_serves_mqtt_from_a_postgresql(
+    postgresql_stores: PostgresqlStores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sessions live in one process's memory: a second one would write over them."""
+    monkeypatch.setattr(claims, "PATIENCE", 0.2)
+    async with postgresql_stores(migrations()) as second:
+        async with postgresql_stores(migrations()) as first, running(first):
+            with pytest.raises(CannotStart, match="another holdfast serves MQTT"):
+                async with running(second):
+                    pass
+        async with running(second):
+            pass

@@ -83,6 +83,11 @@ class Doors:
     def addresses(self) -> Mapping[str, str]:
         return {door.name: door.address for door in self._doors}
 
+    @property
+    def are_wanted(self) -> bool:
+        listen = self._settings.listen
+        return bool(listen.mqtt or listen.mqtts or listen.mqtt_ws or listen.mqtt_wss)
+
     def bind(self) -> None:
         """Reads the certificates and takes the ports, or raises `CannotStart`."""
         listen = self._settings.listen

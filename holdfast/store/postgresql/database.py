@@ -25,6 +25,7 @@ from holdfast.store.command import Command, Together, answer_all
 from holdfast.store.database import Database, StoreReset
 from holdfast.store.metrics import StoreMetrics
 from holdfast.store.migrations import Migration
+from holdfast.store.postgresql.claims import Claims
 from holdfast.store.postgresql.connection import (
     WORTH_ANOTHER_TRY,
     ConnectionLost,
@@ -69,6 +70,7 @@ class PostgresqlDatabase(Database):
         self._waiting = 0
         self._stopping = False
         self._too_late = False
+        self._claims: Claims | None = None
         self._trouble: str | None = None
         self._started = False
 
@@ -82,6 +84,15 @@ class PostgresqlDatabase(Database):
         self._write_threads = ThreadPoolExecutor(size, thread_name_prefix="holdfast-write")
         self._read_threads = ThreadPoolExecutor(size, thread_name_prefix="holdfast-read")
         self._started = True
+
+    async def claim(self, name: str) -> bool:
+        if self._claims is None:
+            self._claims = Claims(self._settings.url, self._settings.connect_timeout, self._claim_lost)
+        return await asyncio.to_thread(self._claims.take, name)
+
+    def _claim_lost(self, name: str) -> None:
+        why = f"another process on this PostgreSQL has taken over {name}; the server starts over"
+        self._loop.call_soon_threadsafe(self.on_fatal, why)
 
     async def stop(self) -> None:
         if self._stopping or not self._started:
@@ -101,6 +112,8 @@ class PostgresqlDatabase(Database):
         await asyncio.sleep(0)  # what the threads handed over last is delivered before we close
         for pool in (self._writers, self._readers):
             await asyncio.to_thread(pool.close)
+        if self._claims is not None:
+            await asyncio.to_thread(self._claims.end)
 
     @property
     def trouble(self) -> str | None:
