@@ -57,7 +57,7 @@ class Batch:
         self.entries: list[Entry] = []
         self.removals: dict[Session, list[int]] = {}
         self.removed_rows: list[Row] = []
-        self.released: list[Row] = []
+        self.released: list[Entry] = []
         self.loaded: dict[Session, int] = {}
         self.trims: dict[Session, None] = {}
         self.inbound: dict[tuple[int, int], bool] = {}
@@ -150,7 +150,7 @@ def frozen(batch: Batch, ids: Ids, now_ms: int, trims: list[Trim]) -> Changes:
         ],
         messages=messages,
         queue=queue,
-        released=batch.released,
+        released=[(entry.session.id, entry.number) for entry in batch.released],
         marks=[(sent, session.id) for session, sent in marks.items() if not session.ended],
         removed_below=below,
         removed=removed + batch.removed_rows,
@@ -269,7 +269,7 @@ def _will(will: StoredWill) -> Row:
 def sessions_of(batch: Batch) -> Iterator[Session]:
     """The sessions for which a commit of this batch may open something."""
     seen: set[Session] = set()
-    for entry in batch.entries:
+    for entry in (*batch.entries, *batch.released):
         session = entry.session
         if session not in seen:
             seen.add(session)

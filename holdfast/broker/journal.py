@@ -121,7 +121,7 @@ class Journal:
 
     def released(self, entry: Entry) -> None:
         """The client has it; until that is on disk, it is not told so, also where it waits to be sent again."""
-        self.batch.released.append((entry.session.id, entry.number))
+        self.batch.released.append(entry)
         if not self.relaxed:
             entry.hold = self.batch.number
         self._touch()

@@ -23,7 +23,7 @@ from holdfast.broker.store import reads
 from holdfast.errors import OutcomeUnknown
 from holdfast.settings import Broker as Settings
 from tests.broker.conftest import OpenHouse
-from tests.broker.speaking import House, held_commits, settle
+from tests.broker.speaking import PATIENCE, House, held_commits, settle
 
 
 async def batch_count(house: House) -> int:
@@ -155,7 +155,40 @@ async def test_a_message_that_is_received_before_it_was_sent_again_is_released_a
     async with held_commits(house.broker.db):
         reader.say(Pubrec(2), Pubcomp(1))  # it knows the second one, which waits for the first
         await reader.nothing()
-    assert (await reader.get(Pubrel)).packet_id == 2
+    assert [p.packet_id for p in await reader.get_all(Pubrel, 2)] == [
+        2,
+        2,
+    ]  # the answer, and its turn in the queue
+    reader.say(Pubcomp(2))
+    writer.publish("t", b"3", 2)
+    assert (await reader.get(Publish)).payload == b"3"
+
+
+async def test_a_message_that_is_received_before_it_was_sent_again_does_not_stop_its_queue(
+    house: House,
+) -> None:
+    reader, writer = await house.lasting("r"), await house.client("w")
+    await reader.subscribe("t", 2)
+    writer.publish("t", b"1", 2)
+    await reader.get(Publish)
+    reader.drop()
+    reader = house.speaker()
+    reader.wire.stuck, reader.wire.buffered = True, 1024 * 1024  # it is read back, and cannot be sent yet
+    await reader.connect("r", clean_start=False, session_expiry=99)
+    session = house.broker.sessions_by_id["r"]
+    async with asyncio.timeout(PATIENCE):
+        while not session.outgoing.waiting:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+    async with held_commits(house.broker.db):
+        reader.say(Pubrec(1))
+        reader.wire.stuck, reader.wire.buffered = False, 0
+        reader.peer.resume_writing()
+        await reader.nothing()
+    await reader.get_all(Pubrel, 2)  # the answer, and its turn in the queue
+    reader.say(Pubcomp(1))
+    writer.publish("t", b"2", 2)
+    assert (await reader.get(Publish)).payload == b"2"
+    assert house.broker.queued_count == 1
 
 
 async def test_a_repeated_qos_2_message_waits_for_the_commit_of_the_first(house: House) -> None:
