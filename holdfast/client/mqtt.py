@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from itertools import count
 from urllib.parse import urlsplit
 
@@ -36,6 +37,7 @@ from holdfast.client.timing import Timing, within
 
 KEEP_ALIVE = 30
 ANSWER_SECONDS = 20.0
+GOODBYE_SECONDS = 1.0
 RECEIVE_MAXIMUM = 256
 READ_BYTES = 65_536
 NOT_LOGGED_IN = (Reason.BAD_USER_NAME_OR_PASSWORD, Reason.NOT_AUTHORIZED)
@@ -87,12 +89,15 @@ class MqttLink:
     ) -> MqttLink:
         """`session_expiry` 0: a clean session; otherwise the seconds for which the broker keeps one for us."""
         tls = ssl.create_default_context() if place.tls else None
+        connecting = asyncio.create_task(asyncio.open_connection(place.host, place.port, ssl=tls))
         try:
-            streams = await within(
-                timing, ANSWER_SECONDS, asyncio.open_connection(place.host, place.port, ssl=tls)
-            )
-        except OSError as error:
-            raise Unanswered(f"MQTT: {error}") from error
+            streams = await within(timing, ANSWER_SECONDS, connecting)
+        except BaseException as error:
+            connecting.cancel()
+            connecting.add_done_callback(_hang_up)
+            if isinstance(error, OSError):
+                raise Unanswered(f"MQTT: {error}") from error
+            raise
         link = cls(*streams, handler, timing)
         hello = Connect(
             client_id=client_id,
@@ -159,6 +164,12 @@ class MqttLink:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._writer.close()
+        try:
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                with suppress(OSError):
+                    await self._writer.wait_closed()
+        except TimeoutError:
+            self._writer.transport.abort()
 
     # -- inside
 
@@ -245,3 +256,9 @@ class MqttLink:
                 answer.set_exception(Unanswered(str(why)))
                 answer.exception()  # whoever waits gets it; nobody has to
         self._writer.close()
+
+
+def _hang_up(connecting: asyncio.Task[tuple[asyncio.StreamReader, asyncio.StreamWriter]]) -> None:
+    """It was connected in the very moment in which nobody wanted it any more."""
+    if not connecting.cancelled() and connecting.exception() is None:
+        connecting.result()[1].close()

@@ -28,7 +28,8 @@ from litestar.types import (
 
 from holdfast.addresses import neighbourhood
 from holdfast.clock import Clock
-from holdfast.errors import HoldfastError, Malformed, TooManyRequests
+from holdfast.errors import HoldfastError, TooManyRequests
+from holdfast.http.arriving import Body
 from holdfast.http.compression import Inflater, inflater
 from holdfast.http.envelope import refusal
 from holdfast.http.express import Express
@@ -80,6 +81,12 @@ class Door:
         name, token, address, encoding = self._read_headers(scope)
         here = Visit(scope, send, name, address)
         context = request_context.set(here)
+        if scope["method"] in _WITH_BODY:
+            body = Body(receive, send, here, self._patience)
+            receive = cast("Receive", body.receive)
+            here.send = send = body.send
+            if encoding is not None:
+                receive = _inflated(receive, encoding)
 
         async def reply(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -90,10 +97,6 @@ class Door:
                 here.sent += len(message["body"])
             await send(message)
 
-        if scope["method"] in _WITH_BODY:
-            receive = self._timed(receive, here)
-            if encoding is not None:
-                receive = _inflated(receive, encoding)
         self._open += 1
         try:
             if token is not None:
@@ -151,27 +154,6 @@ class Door:
         except TooManyRequests as error:
             return error
         return None
-
-    def _timed(self, receive: Receive, here: Visit) -> Receive:
-        patience = self._patience
-        arrived = False
-
-        async def receive_in_time() -> HTTPReceiveMessage:
-            nonlocal arrived
-            if arrived:  # whoever waits for the client to leave may wait for long
-                return cast("HTTPReceiveMessage", await receive())
-            try:
-                message = cast("HTTPReceiveMessage", await patience.wait_for(receive()))
-            except TimeoutError:
-                limit = patience.seconds
-                raise Malformed(f"The body did not arrive: nothing came for {limit:g} seconds.") from None
-            if message["type"] == "http.disconnect":
-                raise Malformed("The body was cut: the client left in the middle of it.")
-            arrived = not message.get("more_body", False)
-            here.received += len(message["body"])
-            return message
-
-        return cast("Receive", receive_in_time)
 
     def _observe(self, route: object, method: str, status: int, seconds: float) -> None:
         series = self._series.get((route, method, status))

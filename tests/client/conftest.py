@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.client import Holdfast, Timing
 from holdfast.client.holdfast import Transport
-from tests.client.world import UNLIMITED, World
+from tests.client.world import UNLIMITED, World, ports_to_keep
 from tests.faults.process import Server
 
 
@@ -20,7 +20,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     server = Server(tmp_path / "server", *UNLIMITED)
     async with AsyncExitStack() as ends:
         ends.callback(server.end)
-        yield World(server, await server.start(), tmp_path, ends)
+        yield World(server, await server.start(*ports_to_keep()), tmp_path, ends)
 
 
 class Opener:

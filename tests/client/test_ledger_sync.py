@@ -173,11 +173,17 @@ async def test_a_bill_deleted_on_one_device_and_edited_on_another_is_told_as_los
 
 
 async def test_a_book_that_goes_takes_everything_in_it_also_what_was_never_sent(world: World) -> None:
-    ann, bob, book = await shared_book(world)
-    await bob.settled()
+    ann = await world.person("ann")
+    book = (await ann.ledger.add_book("Home")).id
+    async with world.replica("bob") as bob:
+        await bob.register("bob", PASSWORD)
+        await bob.ledger.join((await ann.ledger.share(book)).code)
+        await bob.settled()
     await ann.ledger.delete_book(book)
     await ann.settled()
-    await bob.ledger.add_bill(book, 3, "into the void")
+    async with world.replica("bob", doors={"http": "127.0.0.1:9"}) as away:
+        await away.ledger.add_bill(book, 3, "into the void")
+    bob = await world.opened("bob")
     await bob.settled()
     assert await bob.ledger.books() == []
     [lost] = await bob.ledger.lost()

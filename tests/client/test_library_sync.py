@@ -30,7 +30,11 @@ PDF = b"%PDF-1.4\nmusic\n%%EOF\n"
 
 
 async def two_devices(world: World) -> tuple[Holdfast, Holdfast]:
-    return await world.person("ann"), await world.person("ann", device="2")
+    """Quiet: what each does at once after its login is over."""
+    desk, phone = await world.person("ann"), await world.person("ann", device="2")
+    for device in (desk, phone):
+        await device.library.refresh()
+    return desk, phone
 
 
 async def both_ways(*devices: Holdfast) -> None:

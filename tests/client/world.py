@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import random
+import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -47,6 +49,24 @@ async def until(holds: Callable[[], Awaitable[T]], what: str = "", seconds: floa
         if time.monotonic() > deadline:
             raise NotInTime(f"not within {seconds:g} s: {what or holds}")
         await asyncio.sleep(0.02)
+
+
+def ports_to_keep() -> list[str]:
+    """Options for a server that will be started again on the same ports: below those that the system gives to outgoing
+    connections, one of which would take a port while the server is down."""
+    options = []
+    for door in ("http", "mqtt", "ws"):
+        while True:
+            with socket.socket() as probe:
+                port = random.randrange(20_000, 32_000)
+                try:
+                    probe.bind(("127.0.0.1", port))
+                except OSError:
+                    continue
+            if f"127.0.0.1:{port}" not in options:
+                break
+        options += [f"--{door}", f"127.0.0.1:{port}"]
+    return options
 
 
 class World:

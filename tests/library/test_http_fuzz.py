@@ -205,9 +205,8 @@ def test_pushes_that_are_nearly_right_are_taken_whole_or_refused_and_poison_no_p
         seen[answer.status] = seen.get(answer.status, 0) + 1
         if answer.status in (200, 412):
             said = json.loads(answer.body)
-            target.version = max(
-                target.version, said.get("newLibraryVersion") or said["serverLibraryVersion"]
-            )
+            now = said["newLibraryVersion" if answer.status == 200 else "serverLibraryVersion"]
+            target.version = max(target.version, now)
 
     answered()
     print(f"answers {seen}")
