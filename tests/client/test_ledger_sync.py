@@ -199,11 +199,8 @@ async def test_who_leaves_a_book_loses_it_and_who_joins_again_has_all_of_it(worl
     await ann.settled()
     code = (await ann.ledger.share(book)).code
     await bob.ledger.join(code)
-
-    async def has_all_of_it() -> bool:
-        return [bill.category for bill in await bob.ledger.bills(book)] == ["lunch"]
-
-    await until(has_all_of_it)
+    assert [bill.category for bill in await bob.ledger.bills(book)] == ["lunch"]
+    await bob.settled()
     assert await bob.verify()
 
 
